@@ -427,7 +427,8 @@ class Producer:
     def _end_by(self, error: BaseException) -> None:
         self._ended_by = f"with {type(error).__name__}"
         try:
-            if isinstance(error, KafkaProtoError) and self._transactions is None:
+            is_told = isinstance(error, KafkaProtoError) and self._transactions is None
+            if is_told and not self._is_inherited:  # else the answers are the parent's
                 self._sender.settle(Deadline.after(_SETTLE_S))
                 error.usable = self._take_written()
         finally:

@@ -1,5 +1,6 @@
 """Rows to leaders that behave: placed, batched, pipelined, in order; what comes out of it."""
 
+import os
 import threading
 import time
 from dataclasses import replace
@@ -12,13 +13,17 @@ from pyspark_kafkaproto.client import Producer, ProducerRecord, Written
 from pyspark_kafkaproto.client.writing import coalescing, gathering, plain
 from pyspark_kafkaproto.client.writing.refusals import RecordRefused
 from pyspark_kafkaproto.cluster import TopicPartition
-from pyspark_kafkaproto.errors import BrokerError, ConfigError, LocalProtocolError
+from pyspark_kafkaproto.errors import (
+    BrokerError,
+    ConfigError,
+    LocalProtocolError,
+)
 from pyspark_kafkaproto.net import Connections, ProducerConfig
-from tests.fake_broker import DEFAULT, STALL, FakeTopic, close, topic_id_of
+from tests.fake_broker import DEFAULT, STALL, FakeTopic, close, late, topic_id_of
 from tests.fake_log import Batch, FakeLog
 from tests.fake_past import behind
 from tests.fake_produce import produce, times_of, values
-from tests.forks import in_child
+from tests.forks import fork, in_child
 
 ONE = TopicPartition("orders", 0)
 
@@ -56,6 +61,29 @@ def test_a_child_process_is_told_to_make_a_producer_of_its_own(brokers, threads)
         assert in_child(use_it) == 0
         inherited.send(rows)
     assert len(values(brokers.logs["orders", 0])) == 3 * len(rows)
+
+
+@pytest.mark.slow
+def test_a_child_that_comes_out_of_its_parents_call_takes_no_answer_of_it(brokers, producer):
+    """By an error, as where what makes the rows forks: what is written is told to the parent."""
+    brokers.on("Produce", late(brokers, partial(produce, brokers)))
+    writer = producer(linger_ms=0)
+    writer.send(numbered(1, partition=0))
+    brokers.wait_for_call("Produce", 1)
+    statuses = []
+
+    def rows():
+        if (child := fork()) == 0:
+            raise LocalProtocolError("of the child")
+        statuses.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        yield ProducerRecord("another", partition=0)
+
+    try:
+        writer.send(rows())
+    except LocalProtocolError as error:
+        os._exit(1 if error.usable else 0)
+    written = writer.flush()[ONE]
+    assert (statuses, written.records, written.retries) == ([0], 2, 0)
 
 
 def test_a_first_write_asks_for_metadata_and_an_id_once(brokers, producer):
