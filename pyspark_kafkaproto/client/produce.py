@@ -425,10 +425,12 @@ class Producer:
             raise LocalProtocolError(f"this producer has ended, {self._ended_by}: {way_on}")
 
     def _end_by(self, error: BaseException) -> None:
+        # Of a child process the answers are its parent's. And a call from what makes the rows may
+        # have ended it, and told what is written.
+        is_to_tell = self._ended_by is None and not self._is_inherited
         self._ended_by = f"with {type(error).__name__}"
         try:
-            is_told = isinstance(error, KafkaProtoError) and self._transactions is None
-            if is_told and not self._is_inherited:  # else the answers are the parent's
+            if isinstance(error, KafkaProtoError) and self._transactions is None and is_to_tell:
                 self._sender.settle(Deadline.after(_SETTLE_S))
                 error.usable = self._take_written()
         finally:

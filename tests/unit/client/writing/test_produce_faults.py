@@ -84,6 +84,21 @@ def test_an_error_of_a_row_has_what_was_under_way(brokers, producer):
     assert written == {ONE: 5, OTHER: 5}
 
 
+def test_an_error_of_a_row_that_what_makes_the_rows_has_sent_has_it_too(brokers, producer):
+    """Two calls end with it, and to the second one nothing is left to be told."""
+    writer = producer(linger_ms=0)
+    writer.send(numbered(5))
+    brokers.wait_for_call("Produce", 1)
+
+    def rows():
+        writer.send(numbered(1, partition=7))
+        yield ProducerRecord("another", partition=0)
+
+    with pytest.raises(KafkaProtoError, match="partition 7") as caught:
+        writer.send(rows())
+    assert {item: each.records for item, each in caught.value.usable.items()} == {ONE: 5}
+
+
 def test_an_error_waits_for_no_leader_that_hangs(brokers, producer, monkeypatch):
     monkeypatch.setattr(produce_module, "_SETTLE_S", 0.2)
     brokers.on("Produce", refusing(29), node=1)
