@@ -285,7 +285,11 @@ class Producer:
                 with self._ending():
                     self._write_out()
             may_come_late = self._sender.may_come_late
-            transactions.end(commit=True, within_s=within_s, may_come_late=may_come_late)
+            try:
+                transactions.end(commit=True, within_s=within_s, may_come_late=may_come_late)
+            except KafkaProtoError:
+                self._unwritten.is_some &= transactions.is_to_end
+                raise
             self._unwritten.is_some = False
             return self._take_written()
 
@@ -304,7 +308,11 @@ class Producer:
 
     def _abort(self, transactions: Transactions) -> None:
         self._leave_unsent()
-        transactions.end(commit=False)
+        try:
+            transactions.end(commit=False)
+        except KafkaProtoError:
+            self._unwritten.is_some &= transactions.is_to_end
+            raise
         self._unwritten.is_some = False
         # Not before: whoever had nothing to abort goes on with the sequences that brokers know.
         self._identity = None

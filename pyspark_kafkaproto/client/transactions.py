@@ -122,6 +122,11 @@ class Transactions:
         return self._state is _State.OPEN
 
     @property
+    def is_to_end(self) -> bool:
+        """Whether one is open, or its end is not known."""
+        return self._state in {_State.OPEN, _State.COMMITTING, _State.ABORTING}
+
+    @property
     def is_open_in_version_1(self) -> bool:
         """Whether rows can be written now, which nobody asks the coordinator about."""
         return self.is_open and not self.is_version_2

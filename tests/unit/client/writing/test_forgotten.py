@@ -6,6 +6,8 @@ import sys
 import pytest
 
 from pyspark_kafkaproto.client import Producer, ProducerRecord
+from pyspark_kafkaproto.errors import KafkaProtoError
+from pyspark_kafkaproto.messages.end_txn import EndTxnResponse
 from tests.forks import in_child
 from tests.unit.client.willing import be_willing
 
@@ -68,6 +70,22 @@ def test_a_transaction_that_stays_open_is_told(brokers, caplog, end):
     drop(brokers, use, transactional_id="mine")
     is_open = end == "flush"
     assert (f"the producer 'mine' {GONE}" in caplog.text) == is_open
+
+
+@pytest.mark.parametrize(("code", "is_open"), [(90, False), (48, False), (14, True)])
+@pytest.mark.parametrize("end", ["commit_transaction", "abort_transaction"])
+def test_a_transaction_that_others_have_ended_is_not_told(brokers, end, code, is_open):
+    """By a successor, or as its time ran out: it is open no more, other than if nobody answers."""
+    be_willing(brokers, 2)
+    brokers.on("EndTxn", *[EndTxnResponse(error_code=code)] * 100)
+    given = {"transactional.id": "mine", "default.api.timeout.ms": "200"}
+    writer = Producer({"bootstrap.servers": brokers.bootstrap_servers} | given, topic="orders")
+    writer.begin_transaction()
+    flushed(writer)
+    with pytest.raises(KafkaProtoError):
+        getattr(writer, end)()
+    assert writer._unwritten.is_some == is_open
+    writer.abandon()
 
 
 def test_the_end_of_a_process_is_told(brokers):
