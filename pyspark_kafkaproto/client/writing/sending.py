@@ -371,9 +371,10 @@ class Sender:
     def _count_written(
         self, sent: SentProduce, answer: ProduceResponse
     ) -> list[tuple[PartitionQueue, Batch, Answered]]:
-        """Count what is written; the rest is judged last, which may end the writer."""
+        """Count what is written; all else comes last, as it may end the writer."""
         left = dict(sent.batches)
         refused = []
+        errors = []
         for topic in answer.responses:
             name = topic.name or sent.topics.get(topic.topic_id, "")
             for data in topic.partition_responses:
@@ -381,10 +382,15 @@ class Sender:
                 if partition not in left:
                     raise RemoteProtocolError(f"{partition} was not sent", where="Produce")
                 queue, batch = left.pop(partition)
-                if not data.error_code:
-                    self._delivered(queue, batch, data.base_offset)
-                else:
+                if data.error_code:
                     refused.append((queue, batch, data))
+                    continue
+                try:
+                    self._delivered(queue, batch, data.base_offset)
+                except BrokerError as error:
+                    errors.append(error)
+        if errors:
+            raise errors[0]
         if left:
             raise RemoteProtocolError(f"no answer for {', '.join(map(str, left))}", where="Produce")
         return refused

@@ -10,6 +10,7 @@ import pytest
 
 from pyspark_kafkaproto.client import ProducerRecord
 from pyspark_kafkaproto.client.writing import sending
+from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import BrokerError, DeadlineExceeded
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.messages.produce import ProduceResponse
@@ -17,8 +18,8 @@ from pyspark_kafkaproto.net import Deadline, pool
 from tests.fake_broker import DEFAULT, STALL, FakeTopic, Fault, close, metadata, topic_id_of
 from tests.fake_log import FakeLog
 from tests.fake_login import AS_KEYWORDS, logged_in, want_login
-from tests.fake_produce import produce, refusing, values
-from tests.unit.client.faults import wait_until_answered
+from tests.fake_produce import Written, produce, refusing, values, write
+from tests.unit.client.faults import wait_until_answered, while_others_are_sent
 
 SLOW_S = 1.0  # the first wait after a failure, in tests of what it costs
 
@@ -359,6 +360,32 @@ def test_what_a_forgetful_broker_lets_overtake_fails_the_write(brokers, producer
 
     with pytest.raises(BrokerError, match=r"orders-0, .*not written, but .*comes after it"):
         write()
+
+
+def test_what_was_let_overtake_hides_nothing_else_that_is_written(brokers, producer):
+    """Of another partition, which the same answer is about."""
+    writer = producer(batch_size=100)
+    writer.send([*numbered(5), *numbered(5, partition=1)])
+    writer.flush()
+    brokers.logs["orders", 0].producers.clear()
+
+    def refuse_one(call):
+        (topic,) = call.request.topic_data
+        refused, other = topic.partition_data
+        told = Written(index=refused.index, error_code=19), write(brokers, call, "orders", other)
+        answered = ProduceResponse.Topic(name="orders", partition_responses=told)
+        return ProduceResponse(responses=(answered,))
+
+    brokers.on("Produce", while_others_are_sent(writer, refuse_one), DEFAULT)
+    with pytest.raises(BrokerError, match=r"orders-0, .*not written, but .*comes") as caught:
+        send_and_flush(writer, [*numbered(30, 5), *numbered(30, 5, partition=1)])
+    written = caught.value.usable[TopicPartition("orders", 1)]
+    assert written.last_offset == brokers.logs["orders", 1].stop - 1 > 5
+
+
+def send_and_flush(writer, rows):
+    writer.send(rows)
+    writer.flush()
 
 
 @pytest.mark.parametrize("code", [7, 20])
