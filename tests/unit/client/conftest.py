@@ -142,7 +142,7 @@ def compressed_in_threads(request, monkeypatch):
 
 
 @pytest.fixture
-def producer(brokers, request):
+def producer(brokers, opinions_at_once, request):
     """Makes a producer for the fake nodes that ends with the test; properties as keywords."""
     made = []
     wanted = "compressed_in_threads" in request.fixturenames
