@@ -41,6 +41,7 @@ from pyspark_kafkaproto.client.group.reading import Reading
 from pyspark_kafkaproto.client.group.seen import Seen
 from pyspark_kafkaproto.client.group.sessions import FetchSessions
 from pyspark_kafkaproto.client.polled import Polled
+from pyspark_kafkaproto.client.recent import with_latest
 from pyspark_kafkaproto.client.weakly import weakly
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.given import Offset, Offsets, checked_offsets, checked_partitions
@@ -393,7 +394,7 @@ class Consumer(Polled):
         paused = self.paused & own
         left: set[TopicPartition] = set()  # one by one: what is known of them lasts until they come
         if self._reading is not None:
-            self._left_at = _latest(self._left_at, self._reading.positions)
+            self._left_at = with_latest(self._reading.positions, self._left_at, _MOST_LEFT)
             self._seen = self._reading.seen
             left = self._left_at.keys() - own
             kept = {item: at for item, at in self._reading.standing.items() if item in own}
@@ -575,14 +576,6 @@ class Consumer(Polled):
         self._router.close()
         self._keeper.end(deadline)
         self._has_ended = True
-
-
-def _latest(
-    before: Mapping[TopicPartition, int], now: Mapping[TopicPartition, int]
-) -> dict[TopicPartition, int]:
-    """`now`, and of others the latest: topics may come and go for years."""
-    others = [(item, at) for item, at in before.items() if item not in now]
-    return {**dict(others[-_MOST_LEFT:]), **now}
 
 
 def _keeper(

@@ -285,12 +285,7 @@ class Producer:
                 with self._ending():
                     self._write_out()
             may_come_late = self._sender.may_come_late
-            try:
-                transactions.end(commit=True, within_s=within_s, may_come_late=may_come_late)
-            except KafkaProtoError:
-                self._unwritten.is_some &= transactions.is_to_end
-                raise
-            self._unwritten.is_some = False
+            self._end(transactions, commit=True, within_s=within_s, may_come_late=may_come_late)
             return self._take_written()
 
     def abort_transaction(self) -> None:
@@ -306,14 +301,25 @@ class Producer:
         with self._alone():
             self._abort(transactions)
 
-    def _abort(self, transactions: Transactions) -> None:
-        self._leave_unsent()
+    def _end(
+        self,
+        transactions: Transactions,
+        *,
+        commit: bool,
+        within_s: float | None = None,
+        may_come_late: bool = False,
+    ) -> None:
+        """End it; nothing of it is unwritten then, also where others have ended it before."""
         try:
-            transactions.end(commit=False)
+            transactions.end(commit=commit, within_s=within_s, may_come_late=may_come_late)
         except KafkaProtoError:
             self._unwritten.is_some &= transactions.is_to_end
             raise
         self._unwritten.is_some = False
+
+    def _abort(self, transactions: Transactions) -> None:
+        self._leave_unsent()
+        self._end(transactions, commit=False)
         # Not before: whoever had nothing to abort goes on with the sequences that brokers know.
         self._identity = None
         self._start_over()

@@ -83,11 +83,8 @@ class Lease:
                 counts. Where ids differ somebody else was met under the first one: none is kept.
         """
         home, self._home = self._home, None
-        identities = set(used)
-        if home is None or home.pid != os.getpid() or len({each[0] for each in identities}) != 1:
-            return
-        last = max(identities)
-        if last.epoch < _LAST_EPOCH:
+        last = _last_of(used)
+        if last is not None and home is not None and home.pid == os.getpid():
             _kept.append((home, last))
 
 
@@ -116,11 +113,17 @@ def later_identity(used: Iterable[Identity]) -> Identity | None:
 
     As where epochs are used up, or some of these are of another id.
     """
+    last = _last_of(used)
+    return None if last is None else last._replace(epoch=last.epoch + 1)
+
+
+def _last_of(used: Iterable[Identity]) -> Identity | None:
+    """The one of the last epoch; None where it has no next one, or ids differ, or there is none."""
     identities = set(used)
-    last = max(identities)
-    if last.epoch >= _LAST_EPOCH or len({each.producer_id for each in identities}) != 1:
+    if len({each.producer_id for each in identities}) != 1:
         return None
-    return last._replace(epoch=last.epoch + 1)
+    last = max(identities)
+    return last if last.epoch < _LAST_EPOCH else None
 
 
 def next_identity(router: Router, before: Identity, error: BrokerError) -> Identity:

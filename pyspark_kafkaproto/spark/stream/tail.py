@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping
 
 from pyspark_kafkaproto.client import OffsetRange
 from pyspark_kafkaproto.client.reading.probe import probe_bytes_per_offset
+from pyspark_kafkaproto.client.recent import with_latest
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, Topology
 from pyspark_kafkaproto.cluster.cut_offs import CutOffs
 from pyspark_kafkaproto.cluster.topology import made_again
@@ -232,8 +233,7 @@ class Tail:
         before = self._topic_ids
         found, ids = self.cluster.believed(ask, lambda told: not made_again(before, told[1]))
         lost = made_again(before, ids)
-        gone = [(name, known) for name, known in before.items() if name not in ids]
-        self._topic_ids = {**dict(gone[-_MOST_GONE:]), **ids}
+        self._topic_ids = with_latest(ids, before, _MOST_GONE)
         for name in lost:
             fail_or_warn(
                 self._options,

@@ -51,6 +51,16 @@ from tests.unit.cluster.sharing import FakeShareCoordinator
 WHOLE = [f"{offset} ".encode().ljust(10, b".") for offset in range(30)]
 
 
+@pytest.fixture
+def at_each_look(monkeypatch):
+    """Has something happen in place of each rest of a follower."""
+
+    def have(happen):
+        monkeypatch.setattr(consume, "time", SimpleNamespace(sleep=lambda _: happen()))
+
+    return have
+
+
 @pytest.mark.slow
 def test_every_command_has_help_with_examples(command):
     for name in kafkaproto.list_commands(None):
@@ -267,7 +277,7 @@ def test_consume_waits_for_a_leader_once_the_others_are_printed(
     ("start", "seen"), [("earliest", WHOLE[:10]), ("latest", []), ("9", WHOLE[9:10])]
 )
 def test_a_follower_reads_what_nobody_leads_once_somebody_does(
-    brokers, command, monkeypatch, start, seen
+    brokers, command, monkeypatch, at_each_look, start, seen
 ):
     stop_clock(monkeypatch, routing)
     brokers.logs["orders", 1].fill(1)
@@ -282,23 +292,22 @@ def test_a_follower_reads_what_nobody_leads_once_somebody_does(
         yield
         raise KeyboardInterrupt
 
-    happens = happen()
-    monkeypatch.setattr(consume, "time", SimpleNamespace(sleep=lambda _: next(happens)))
+    at_each_look(happen().__next__)
     done = command("consume", "orders", "--follow", "--format", "raw", "--from", start)
     first = {"earliest": WHOLE, "latest": [], "9": WHOLE[9:]}[start]
     assert done.stdout_bytes.splitlines() == [*first, b"meanwhile", *seen, b"later"]
     assert done.exit_code == 130
 
 
-def test_a_follower_notices_a_cut_off_of_what_it_began_with(brokers, command, monkeypatch):
+def test_a_follower_notices_a_cut_off_of_what_it_began_with(brokers, command, at_each_look):
     """Though it has grown again since: its leader's epoch is that of the look at its end."""
 
-    def cut_off(_):
+    def cut_off():
         brokers.topics["orders"].move(0, node_id=2)
         brokers.logs["orders", 0].cut_off(10)
         brokers.logs["orders", 0].fill(3)
 
-    monkeypatch.setattr(consume, "time", SimpleNamespace(sleep=cut_off))
+    at_each_look(cut_off)
     done = command("consume", "orders", "--follow", "--format", "raw")
     assert "orders-0 was cut off at offset 10" in done.stderr
 
@@ -452,15 +461,15 @@ def test_consume_for_a_group_says_what_was_committed_for_and_is_gone(brokers, co
 @pytest.mark.slow
 @pytest.mark.parametrize(("start", "printed"), [("earliest", WHOLE), ("latest", [])])
 def test_a_follower_does_not_go_on_in_a_topic_of_the_same_name(
-    brokers, command, monkeypatch, start, printed
+    brokers, command, monkeypatch, at_each_look, start, printed
 ):
     stop_clock(monkeypatch, routing)
 
-    def made_anew(_):
+    def made_anew():
         brokers.topics["orders"].topic_id = bytes(range(16))
         brokers.logs["orders", 0].fill(2)
 
-    monkeypatch.setattr(consume, "time", SimpleNamespace(sleep=made_anew))
+    at_each_look(made_anew)
     coordinator = FakeCoordinator(brokers)
     if start == "latest":
         coordinator.offsets["g"] = {("orders", 0): (30, "")}
@@ -495,7 +504,9 @@ def test_what_was_printed_of_a_topic_made_anew_since_is_not_committed(
     assert (done.exit_code, coordinator.offsets) == (1, {})
 
 
-def test_a_commit_that_fails_does_not_hide_what_ended_the_reading(brokers, command, monkeypatch):
+def test_a_commit_that_fails_does_not_hide_what_ended_the_reading(
+    brokers, command, monkeypatch, at_each_look
+):
     """Of a topic that was deleted all that was said was that nothing can be committed for it."""
     coordinator = FakeCoordinator(brokers)
     brokers.on("OffsetCommit", committing(29))
@@ -503,7 +514,7 @@ def test_a_commit_that_fails_does_not_hide_what_ended_the_reading(brokers, comma
     def deleted(_):
         raise BrokerError(3, "ListOffsets", "partition orders-0")
 
-    monkeypatch.setattr(consume, "time", SimpleNamespace(sleep=lambda _: None))
+    at_each_look(lambda: None)
     monkeypatch.setattr(consume.Following, "newer_ends", deleted)
     words = ("--format", "raw", "--group", "g", "--commit")
     done = command("consume", "orders", "--follow", *words)
@@ -515,10 +526,14 @@ def test_a_commit_that_fails_does_not_hide_what_ended_the_reading(brokers, comma
     assert not coordinator.offsets.get("g")
 
 
-def test_a_follower_notices_an_end_that_came_back(brokers, command, monkeypatch):
+def test_a_follower_notices_an_end_that_came_back(brokers, command, monkeypatch, at_each_look):
     stop_clock(monkeypatch, routing)
-    happens = iter([lambda: brokers.logs["orders", 0].cut_off(20)])
-    monkeypatch.setattr(consume, "time", SimpleNamespace(sleep=lambda _: next(happens)()))
+
+    def happen():
+        brokers.logs["orders", 0].cut_off(20)
+        yield
+
+    at_each_look(happen().__next__)
     done = command("consume", "orders", "--follow", "--format", "raw")
     assert done.stdout_bytes.splitlines() == WHOLE
     assert done.exit_code == 1
@@ -527,7 +542,7 @@ def test_a_follower_notices_an_end_that_came_back(brokers, command, monkeypatch)
 
 @pytest.mark.usefixtures("opinions_at_once")
 def test_a_follower_asks_others_before_it_believes_that_an_end_came_back(
-    brokers, command, monkeypatch
+    brokers, command, at_each_look
 ):
     def happen():
         lead_in_the_past(brokers, "orders", end=20)
@@ -536,8 +551,7 @@ def test_a_follower_asks_others_before_it_believes_that_an_end_came_back(
         yield
         raise KeyboardInterrupt
 
-    happens = happen()
-    monkeypatch.setattr(consume, "time", SimpleNamespace(sleep=lambda _: next(happens)))
+    at_each_look(happen().__next__)
     done = command("consume", "orders", "--follow", "--format", "raw")
     assert done.stdout_bytes.splitlines() == [*WHOLE, b"later"]
     assert done.exit_code == 130
