@@ -299,7 +299,8 @@ def test_the_leader_shares_out_anew_when_a_topic_grows_or_comes(filled, group, c
     assert group.committed["orders", 0] == (20, "")
 
 
-@pytest.mark.usefixtures("opinions_at_once", "known_at_once", "group")
+@pytest.mark.slow
+@pytest.mark.usefixtures("opinions_at_once", "group")
 def test_the_leader_shares_out_what_is_left_when_a_topic_is_made_again_with_less(
     filled, consumer_of
 ):
