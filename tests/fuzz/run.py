@@ -45,11 +45,12 @@ CORPUS = FOLDER / "corpus"
 SHARES = {
     "batch-flurry": 0.529,
     "made-flurry": 0.030,
-    "codec-flurry": 0.260,
+    "codec-flurry": 0.256,
     "message-flurry": 0.130,
     "batch": 0.018,
     "codec": 0.010,
     "made": 0.001,
+    "snap": 0.004,
     "message": 0.010,
     "frame": 0.011,
     "capture": 0.001,

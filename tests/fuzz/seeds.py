@@ -56,6 +56,14 @@ def made_seeds() -> Iterator[bytes]:
             yield _CHOICE + bytes([3, kind]) + draw(size)
 
 
+def snap_seeds() -> Iterator[bytes]:
+    new = Random(6).randbytes
+    for size, distance in product((4, 8, 11, 12, 60, 63, 0x41, 0x7F), (1, 7, 100, 2047, 2048)):
+        begin = b"".join(b"\x7f" + new(127) for _ in range(1 + distance // 127))
+        yield begin + bytes([0x80 | size]) + (distance - 1).to_bytes(2) + b"\x20" + new(32)
+    yield b"\x05again" + b"\xff\x00\x04" * 20
+
+
 def message_seeds() -> Iterator[bytes]:
     for index, (cls, version) in enumerate(shapes()):
         yield index.to_bytes(2) + encode(cls(), version)
@@ -114,6 +122,7 @@ SEEDS = {
     "batch": batch_seeds,
     "codec": codec_seeds,
     "made": made_seeds,
+    "snap": snap_seeds,
     "message": message_seeds,
     "frame": frame_seeds,
     "capture": capture_seeds,

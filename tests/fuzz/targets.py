@@ -2,8 +2,8 @@
 
 The first bytes of an input choose how it is read, the others are read. `batch` has whole blocks,
 `codec` what stands inside a sound header (a stream for a decompressor, or records that are
-compressed here), `made` blocks that a recipe makes, `message` bodies of any API in any version,
-`frame` a connection's two directions.
+compressed here), `made` blocks that a recipe makes, `snap` what snappy compresses, `message` bodies
+of any API in any version, `frame` a connection's two directions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyspark_kafkaproto.messages.consumer_protocol import (
     ConsumerProtocolSubscription,
 )
 from pyspark_kafkaproto.records import layout
-from pyspark_kafkaproto.records.compression import compress
+from pyspark_kafkaproto.records.compression import SNAPPY, compress, decompress
 from pyspark_kafkaproto.records.encoding import sealed
 from pyspark_kafkaproto.wire import frame
 from pyspark_kafkaproto.wire.schema import decode, encode
@@ -30,9 +30,12 @@ from tests.fuzz.made import block_of
 from tests.fuzz.oracle import assert_alike, options_of
 from tests.unit.records import messages as old
 from tests.unit.records.batches import raw_batch
+from tests.unit.records.packing import packed
+from tests.unit.records.snappy import blocks_of, unpacked
 
 CHOICE_BYTES = 3
 FRAME_LIMIT_BYTES = 1 << 16
+SNAP_BYTES = 80 << 10  # two blocks and more
 
 
 def batch(data: bytes) -> None:
@@ -86,6 +89,31 @@ def made(data: bytes) -> None:
     """A block that follows a recipe."""
     if len(data) > CHOICE_BYTES:
         assert_alike(block_of(data[CHOICE_BYTES:]), **options_of(data[:CHOICE_BYTES]))
+
+
+def snap(data: bytes) -> None:
+    """What the native snappy makes of a content, which the input says how to repeat."""
+    content, stream = packed(repeating(data))
+    assert b"".join(unpacked(block) for block in blocks_of(stream)) == content
+    assert bytes(decompress(SNAPPY, memoryview(stream), len(content))) == content
+
+
+def repeating(data: bytes) -> bytes:
+    """New bytes, and those that stood so far before, by turns as `data` has it."""
+    out = bytearray()
+    pos = 0
+    while pos < len(data) and len(out) < SNAP_BYTES:
+        kind, pos = data[pos], pos + 1
+        if kind < 0x80:
+            out += data[pos : pos + kind]
+            pos += kind
+            continue
+        distance, pos = 1 + int.from_bytes(data[pos : pos + 2]), pos + 2
+        size = (kind & 0x3F) << (6 if kind & 0x40 else 0)
+        if distance <= len(out):
+            again = bytes(out[-distance:])
+            out += (again * (size // len(again) + 1))[:size]
+    return bytes(out)
 
 
 # --- messages
@@ -186,6 +214,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "batch": batch,
     "codec": codec,
     "made": made,
+    "snap": snap,
     "message": message,
     "frame": frame_stream,
     "capture": capture,

@@ -22,6 +22,7 @@ from pyspark_kafkaproto.records import (
     encode_batch,
     restamped,
 )
+from pyspark_kafkaproto.records.compression import SNAPPY
 from pyspark_kafkaproto.records.layout import HEADER, INT32_MAX, TRANSACTIONAL
 from tests.examples import first
 from tests.unit.records.batches import rows_of
@@ -289,7 +290,8 @@ def test_a_record_larger_than_a_batch_can_be_is_refused(encoder):
 def test_every_codec_and_level(encode, codec, level):
     values = [b"value number %d" % number for number in range(500)]
     batch = encode(columns_of(values), codec=codec, level=level)
-    assert batch == encode_batch(at_now(*values), codec=codec, level=level)
+    if codec != SNAPPY:  # the kernel has one of its own, see test_snappy_write.py
+        assert batch == encode_batch(at_now(*values), codec=codec, level=level)
     decoded = decode(batch, start=0, stop=1000, wanted=Columns.ALL)
     assert [row.value for row in rows_of(decoded)] == values
 
