@@ -86,7 +86,7 @@ def checked_offsets(offsets: Offsets) -> dict[TopicPartition, CommittedOffset]:
         text: object = committed.metadata
         if not isinstance(text, str):
             raise ConfigError(f"metadata of {partition}", text, "expected text")
-        epoch = _within(committed.leader_epoch, _LAST_EPOCH, least=-1)
+        epoch = within(committed.leader_epoch, _LAST_EPOCH, least=-1)
         if epoch is None:
             allowed = "expected a whole number from 0 on, or -1 where it is not known"
             raise ConfigError(f"leader epoch of {partition}", committed.leader_epoch, allowed)
@@ -100,7 +100,7 @@ def checked_offset(option: str, offset: int) -> int:
     Raises:
         ConfigError: it is below 0, or no whole number.
     """
-    whole = _within(offset, _LAST_OFFSET)
+    whole = within(offset, _LAST_OFFSET)
     if whole is None:
         raise ConfigError(option, offset, "expected a whole number from 0 on")
     return whole
@@ -187,7 +187,7 @@ def checked_levels(levels: Mapping[str, int]) -> dict[str, int]:
     check_map("levels", levels, "the level of each feature")
     checked = {}
     for name, given in levels.items():
-        level = _within(given, _LAST_LEVEL)
+        level = within(given, _LAST_LEVEL)
         if level is None:
             allowed = f"expected a whole number from 0 to {_LAST_LEVEL}"
             raise ConfigError(f"level of {name}", given, allowed)
@@ -204,7 +204,7 @@ def checked_partition(item: tuple[str, int]) -> TopicPartition:
     """One of them; errors as for `checked_partitions`."""
     match item:
         case (str() as topic, given):
-            number = _within(given, _LAST_PARTITION)
+            number = within(given, _LAST_PARTITION)
             if number is not None:
                 return TopicPartition(topic, number)
     raise ConfigError("partition", item, "expected TopicPartition(topic, number)")
@@ -216,15 +216,15 @@ def _ids(given: object, last: int) -> list[int] | None:
         return None
     ids = []
     for item in given:
-        number = _within(item, last)
+        number = within(item, last)
         if number is None:
             return None
         ids.append(number)
     return ids
 
 
-def _within(number: object, last: int, *, least: int = 0) -> int | None:
-    """As an int; None where it is none from `least` to `last`."""
+def within(number: object, last: int, *, least: int = 0) -> int | None:
+    """`number` as an int; None where it is none from `least` to `last`."""
     whole = _whole(number)
     return whole if whole is not None and least <= whole <= last else None
 

@@ -166,7 +166,9 @@ class Sender:
         for link in self._links.values():
             for sent, answer in link.hear_out(deadline):
                 try:
-                    self._count_written(sent, answer)
+                    for queue, batch, data in self._count_written(sent, answer):
+                        if verdict_on(queue, batch, data)[0] is Verdict.WRITTEN:
+                            self._delivered(queue, batch, -1)
                 except KafkaProtoError as error:
                     _log.debug("%s: %s", link.endpoint, error)
 

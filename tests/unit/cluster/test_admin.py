@@ -217,6 +217,43 @@ def test_what_is_written_after_a_lost_answer_is_not_deleted(brokers, kafka):
     assert offsets == [end, end]
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"name": 5}, "'name'.*expected text"),
+        ({"partitions": "4"}, "'partitions'.*expected 1 or more, or -1"),
+        ({"partitions": 4.5}, "'partitions'.*expected 1 or more, or -1"),
+        ({"partitions": True}, "'partitions'.*expected 1 or more, or -1"),
+        ({"partitions": 2**31}, "'partitions'.*expected 1 or more, or -1"),
+        ({"replication_factor": "3"}, "'replication_factor'.*expected 1 or more, or -1"),
+        ({"replication_factor": 2**15}, "'replication_factor'.*expected 1 or more, or -1"),
+        ({"configs": ["retention.ms"]}, "'configs'.*expected the value of each setting"),
+        ({"configs": {"retention.ms": 5}}, "'retention.ms'.*expected text"),
+        ({"assignment": [[1, 2]]}, "'assignment'.*expected the brokers of each partition"),
+        ({"assignment": {"0": [1]}}, "'assignment'.*expected the number of a partition"),
+        ({"assignment": {0: "12"}}, "'brokers of partition 0'.*expected ids of brokers"),
+        ({"assignment": {0: []}}, "'brokers of partition 0'.*expected ids of brokers"),
+    ],
+)
+def test_what_no_topic_can_have_is_refused_by_name(given, told):
+    with pytest.raises(ConfigError, match=told):
+        NewTopic(**{"name": "orders"} | given)
+
+
+@pytest.mark.parametrize("count", ["5", 5.0, None, 0, 2**31])
+def test_partitions_are_counted_in_whole_numbers(brokers, kafka, count):
+    with pytest.raises(ConfigError, match=r"'partitions of orders'.*expected 1 or more"):
+        kafka.add_partitions({"orders": count})
+    assert not brokers.asked("CreatePartitions")
+
+
+@pytest.mark.parametrize("offset", ["7", 7.0, None, -2, 2**63])
+def test_offsets_to_delete_up_to_are_whole_numbers(brokers, kafka, offset):
+    with pytest.raises(ConfigError, match=f"'offset of {FIRST}'.*0 or more, -1 for all"):
+        kafka.delete_records({FIRST: offset})
+    assert not brokers.asked("DeleteRecords")
+
+
 def test_topics_to_make_go_in_as_a_set():
     one = NewTopic("orders", 3, configs={"retention.ms": "1000"})
     same = NewTopic("orders", 3, configs={"retention.ms": "1000"})

@@ -10,6 +10,7 @@ from pyspark_kafkaproto.client import ProducerRecord
 from pyspark_kafkaproto.client import produce as produce_module
 from pyspark_kafkaproto.client.writing.plain import decoded_batch, records_of
 from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.error_codes import DUPLICATE_SEQUENCE_NUMBER
 from pyspark_kafkaproto.errors import (
     BrokerError,
     DeadlineExceeded,
@@ -66,6 +67,16 @@ def five_of_each(writer, brokers):
 def test_an_error_has_what_other_leaders_were_just_writing(brokers, producer):
     brokers.on("Produce", refusing(29), node=1)
     brokers.on("Produce", late(brokers, partial(produce, brokers)), node=2)
+    writer = producer()
+    five_of_each(writer, brokers)
+    with pytest.raises(BrokerError, match="TOPIC_AUTHORIZATION_FAILED") as caught:
+        writer.flush()
+    assert {item: each.records for item, each in caught.value.usable.items()} == {OTHER: 5}
+
+
+def test_an_error_has_what_another_leader_says_was_written_before(brokers, producer):
+    brokers.on("Produce", refusing(29), node=1)
+    brokers.on("Produce", late(brokers, refusing(DUPLICATE_SEQUENCE_NUMBER)), node=2)
     writer = producer()
     five_of_each(writer, brokers)
     with pytest.raises(BrokerError, match="TOPIC_AUTHORIZATION_FAILED") as caught:
