@@ -205,7 +205,8 @@ class Targets:
             return len(self._by_name[name].topic.partitions)
 
         now = time.monotonic()
-        if now < self._believed.get(name, now):
+        self._believed = {name: until for name, until in self._believed.items() if now < until}
+        if name in self._believed:
             count()
         elif not has_all(self._router.believed(count, has_all)):
             disbelief_s = min(self._config.metadata_max_age_s, _MOST_DISBELIEF_S)
