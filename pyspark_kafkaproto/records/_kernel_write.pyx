@@ -188,10 +188,11 @@ cdef double work_bytes(Body *body, Source *source, int64_t count) noexcept:
 cdef object snapped(const uint8_t *data, size_t size):
     """The stream of snappy that `compression.compress` could have made, in less time."""
     cdef size_t written
+    cdef uint8_t *stream
     cdef uint16_t *places = <uint16_t *> malloc(MOST_PLACES * sizeof(uint16_t) + stream_room(size))
-    cdef uint8_t *stream = <uint8_t *> (places + MOST_PLACES)
     if places == NULL:
         raise MemoryError()
+    stream = <uint8_t *> (places + MOST_PLACES)
     try:
         if size < NOGIL_BYTES:
             written = snap(data, size, stream, places)

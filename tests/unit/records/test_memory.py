@@ -1,15 +1,18 @@
-"""What is decoded is freed, whether reading ended well or not."""
+"""What is decoded is freed, whether reading ended well or not; so is what is encoded into."""
 
 from __future__ import annotations
 
 import os
 import resource
+import subprocess
 import sys
+from array import array
 
 import pytest
 
 from pyspark_kafkaproto.errors import CorruptRecords
-from pyspark_kafkaproto.records import NewRecord, encode_batch
+from pyspark_kafkaproto.records import BinaryInput, NewRecord, WriteColumns, encode_batch
+from pyspark_kafkaproto.records.compression import SNAPPY
 from tests.examples import first
 
 VALUE = os.urandom(50_000)
@@ -39,6 +42,49 @@ def test_nothing_leaks(implementation, decode, state):
         except CorruptRecords:
             assert state == "corrupt"
     assert peak_bytes() - before < 50 << 20
+
+
+@pytest.mark.slow
+def test_what_snappy_is_written_into_is_freed():
+    from pyspark_kafkaproto.records import _kernel_write
+
+    columns = WriteColumns(1, value=BinaryInput(array("i", [0, 1_000_000]), os.urandom(1_000_000)))
+    builder = _kernel_write.BatchBuilder(codec=SNAPPY, limit_bytes=2_000_000)
+    before = peak_bytes()
+    for _ in range(ROUNDS):
+        builder.append(columns, None, 0, 0)
+        builder.finish()
+    assert peak_bytes() - before < 50 << 20
+
+
+# What is compressed is there; what it is compressed into is not to be had.
+WITHOUT_MEMORY = """
+import resource
+from array import array
+from pyspark_kafkaproto.records import BinaryInput, WriteColumns, _kernel_write
+size = 64 << 20
+columns = WriteColumns(1, value=BinaryInput(array("i", [0, size]), bytes(size)))
+builder = _kernel_write.BatchBuilder(codec=2, limit_bytes=2 * size)
+builder.append(columns, None, 0, 0)
+pages = int(open("/proc/self/statm").read().split()[0])
+limits = resource.getrlimit(resource.RLIMIT_AS)
+resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + size // 2, limits[1]))
+try:
+    builder.compress()
+except MemoryError:
+    print("none")
+resource.setrlimit(resource.RLIMIT_AS, limits)
+print(len(builder.finish()) > 61)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process has no such limit")
+@pytest.mark.skipif("KAFKAPROTO_FUZZ_BUILD" in os.environ, reason="sanitizers need more by far")
+def test_snappy_without_memory_can_be_tried_again():
+    command = [sys.executable, "-c", WITHOUT_MEMORY]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout.split(), done.returncode) == (["none", "True"], 0), done.stderr
 
 
 def test_chunks_can_be_held_while_others_are_decoded(decode):
