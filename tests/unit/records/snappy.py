@@ -27,7 +27,7 @@ def blocks_of(stream: bytes) -> list[bytes]:
 
 
 def elements_of(block: bytes) -> tuple[int, list[bytes | Copy]]:
-    """The declared size, and literals and copies in their order; sizes as short as they can be."""
+    """The declared size, and literals and copies in their order; none takes a byte too many."""
     declared = shift = pos = 0
     while True:
         declared |= (block[pos] & 0x7F) << shift
@@ -35,6 +35,7 @@ def elements_of(block: bytes) -> tuple[int, list[bytes | Copy]]:
         pos += 1
         if block[pos - 1] < 0x80:
             break
+    assert pos == 1 or block[pos - 1]
     elements: list[bytes | Copy] = []
     while pos < len(block):
         tag, kind = block[pos] >> 2, block[pos] & 3
@@ -52,7 +53,9 @@ def elements_of(block: bytes) -> tuple[int, list[bytes | Copy]]:
             pos += 1
         else:
             assert kind == 2
-            elements.append(Copy(int.from_bytes(block[pos : pos + 2], "little"), 1 + tag))
+            copy = Copy(int.from_bytes(block[pos : pos + 2], "little"), 1 + tag)
+            assert copy.distance >= 2048 or not 4 <= copy.size <= 11  # two bytes would do
+            elements.append(copy)
             pos += 2
     assert pos == len(block)
     return declared, elements

@@ -91,9 +91,34 @@ def test_what_comes_again_right_after_a_copy_is_one_too():
     assert [element.size for element in found if isinstance(element, Copy)] == [40, 40]
 
 
+@pytest.mark.parametrize("size", [*range(8, 24), 64, 100])
+def test_what_comes_again_at_the_end_is_a_copy_up_to_its_last_byte(size):
+    again = DRAWN[:40] + DRAWN[100 : 100 + size] + b"\x00"  # which is how a record ends, too
+    found = elements(again + DRAWN[300:350] + again[:-1])
+    copies = [element for element in found if isinstance(element, Copy)]
+    assert sum(copy.size for copy in copies) == len(again)
+    assert isinstance(found[-1], Copy)
+
+
+@pytest.mark.parametrize(("size", "copies"), [(4, []), (5, [Copy(14, 5)])])
+def test_four_bytes_alone_are_not_looked_for(size, copies):
+    again, between = DRAWN[:size], DRAWN[100 : 114 - size]
+    found = elements(again + between + again + DRAWN[200:240])
+    assert [element for element in found if isinstance(element, Copy)] == copies
+
+
 def test_what_never_comes_again_is_not_much_longer():
     content, stream = packed(DRAWN)
     assert len(stream) <= len(content) + 60
+
+
+def test_after_much_that_never_comes_again_most_places_are_passed_over():
+    """That makes it fast where there is nothing to save."""
+    found = 0
+    for place in range(20_000, 20_040):
+        again = DRAWN[:place] + DRAWN[20:28] + DRAWN[place + 8 : 30_000]
+        found += any(isinstance(element, Copy) for element in elements(again))
+    assert 0 < found < 10
 
 
 @pytest.mark.parametrize("size", [500, 5000, 300_000])

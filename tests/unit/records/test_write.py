@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import random
 from array import array
 from concurrent.futures import ThreadPoolExecutor
 
@@ -462,9 +463,30 @@ def test_threads_build_side_by_side(encoder):
         builder.append(columns, None, 0, NOW_MS)
         return builder.finish()
 
-    expected = [build(codec) for codec in (0, 3, 4)]
-    with ThreadPoolExecutor(3) as threads:
-        assert list(threads.map(build, (0, 3, 4))) == expected
+    expected = [build(codec) for codec in (0, 2, 3, 4)]
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(build, (0, 2, 3, 4))) == expected
+
+
+@pytest.mark.slow
+def test_snappy_gives_way_to_other_threads():
+    """It takes a tenth of a second, in which the other thread waits for the interpreter alone."""
+    from pyspark_kafkaproto.records import _kernel_write
+
+    value = bytes(random.Random(3).choices(range(6), k=1 << 20)) * 32
+    builder = _kernel_write.BatchBuilder(codec=SNAPPY, limit_bytes=INT32_MAX)
+    builder.append(columns_of([value]), None, 0, NOW_MS)
+
+    def append_nothing_until_refused():
+        while True:
+            builder.append(columns_of([]), None, 0, NOW_MS)
+
+    with ThreadPoolExecutor(1) as threads:
+        compressing = threads.submit(builder.compress)
+        with pytest.raises(LocalProtocolError, match="two threads"):  # not "compressed already"
+            append_nothing_until_refused()
+        compressing.result()
+    assert builder.rows == 1
 
 
 # --- partitions
