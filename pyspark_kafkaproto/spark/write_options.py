@@ -21,6 +21,7 @@ from pyspark.sql.types import (
     StructType,
     TimestampType,
     VarcharType,
+    YearMonthIntervalType,
 )
 
 from pyspark_kafkaproto.errors import ConfigError
@@ -169,6 +170,10 @@ def _columns(
     places: dict[str, int] = {}
     for place, field in enumerate(schema.fields):
         name = field.name
+        if isinstance(field.dataType, YearMonthIntervalType):  # in a task: KeyError: 21, no more
+            given = f"{name} {field.dataType.simpleString()}"
+            reason = "pyarrow has no such columns: leave it out, or cast it to string"
+            raise ConfigError("schema", given, reason)
         if name not in wanted:
             if name.lower() in wanted:
                 _log.warning("column %r is not written: the sink's is %r", name, name.lower())

@@ -323,6 +323,17 @@ def test_partition_by_is_refused_by_spark(spark, broker, new_topic):
     assert values(spark, broker, topic) == [b"x"]
 
 
+def test_a_column_of_months_and_years_is_refused_by_name(spark, broker, new_topic):
+    """A task would get no further than a `KeyError: 21` of pyarrow's."""
+    query = "select 'x' value, interval '1' month other"
+    for connector, said in [
+        ("kafka", "UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE"),
+        ("kafkaproto", "'other interval month'.*leave it out, or cast it to string"),
+    ]:
+        with pytest.raises(AnalysisException, match=said):
+            sink(spark, connector, broker, new_topic(), query).save()
+
+
 def test_a_column_of_variants_is_left_out(spark, broker, new_topic):
     topic = new_topic()
     query = "select 'x' value, parse_json('1') other"

@@ -14,6 +14,7 @@ from pyspark.sql.types import (
     TimestampNTZType,
     TimestampType,
     VarcharType,
+    YearMonthIntervalType,
 )
 
 from pyspark_kafkaproto.errors import ConfigError, LocalProtocolError
@@ -120,6 +121,10 @@ def test_the_time_column_that_is_written_so_comes_first():
         (schema(value=StringType(), headers=ArrayType(PAIRS_OF_OTHERS)), "headers must be array<"),
         (schema(value=StringType(), headers=ArrayType(TRIPLE)), "headers must be array<"),
         (schema(value=StringType()).add("value", StringType()), "'value' is there twice"),
+        (
+            schema(value=StringType(), term=YearMonthIntervalType()),
+            "term interval year to month.*leave it out, or cast it",
+        ),
     ],
 )
 def test_a_column_that_no_record_has_is_named(rows, text):
