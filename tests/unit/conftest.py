@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pyspark_kafkaproto.client.reading import gone
 from pyspark_kafkaproto.cluster import capturing, routing, silence, topology
 from pyspark_kafkaproto.net import pool, properties
 from tests.fake_broker import DEFAULT
@@ -28,6 +29,12 @@ def nobody_failed(monkeypatch: pytest.MonkeyPatch) -> None:
 def nothing_warned_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     """No option was named in a warning, as each is once in a process."""
     monkeypatch.setattr(properties, "_warned", set())
+
+
+@pytest.fixture(autouse=True)
+def nothing_deleted_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test has found out that a topic is gone, whose id the next one's may have."""
+    monkeypatch.setattr(gone, "_until", {})
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterable
 
+from pyspark_kafkaproto.client.reading.gone import note_there
 from pyspark_kafkaproto.client.reading.loss import data_loss
 from pyspark_kafkaproto.client.reading.ranges import ReadTask
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
@@ -237,6 +238,7 @@ class Directory:
                 self._gone.add(topic)
                 gone = error
             else:
+                note_there(found.topic_id)
                 self.missing.discard(topic)
                 self._gone.discard(topic)
                 self._check_same_topic(topic, found.topic_id)

@@ -17,6 +17,7 @@ from pyspark_kafkaproto.client.processors import spare_threads
 from pyspark_kafkaproto.client.reading.block import Block
 from pyspark_kafkaproto.client.reading.coming import Coming, SentFetch
 from pyspark_kafkaproto.client.reading.exchange import Exchanges, Part, skimmed
+from pyspark_kafkaproto.client.reading.gone import note_there
 from pyspark_kafkaproto.client.reading.loss import Bounds, LossPolicy
 from pyspark_kafkaproto.client.reading.progress import RangeProgress
 from pyspark_kafkaproto.client.reading.ranges import OffsetRange, ReadSettings, ReadTask
@@ -146,21 +147,25 @@ class Fetcher(Exchanges):
         partitions = [item.topic_partition for item in ranges]
         while partitions:
             try:
-                return list_bounds(self._directory.router, partitions, timestamp)
+                found = list_bounds(self._directory.router, partitions, timestamp)
             except BrokerError as error:
                 gone = self._deleted(error, {item.topic for item in partitions})
-                self._loss.topics_deleted(gone, error, is_certain=gives_up.has_passed)
-                if gives_up.has_passed:
-                    partitions = [item for item in partitions if item.topic not in gone]
+                believed = self._loss.topics_deleted(gone, error, is_certain=gives_up.has_passed)
+                partitions = [item for item in partitions if item.topic not in believed]
+            else:
+                for topic in {item.topic for item in partitions}:
+                    note_there(self._task.topic_ids.get(topic))
+                return found
         return {}
 
-    def _deleted(self, error: BrokerError, topics: set[str]) -> set[str]:
+    def _deleted(self, error: BrokerError, topics: set[str]) -> dict[str, bytes]:
         """Those of `topics` that were planned by id and are not there; raises if none is."""
-        planned = {topic for topic in topics if self._task.topic_ids.get(topic)}
+        ids = self._task.topic_ids
+        planned = {topic: topic_id for topic in topics if (topic_id := ids.get(topic))}
         if error.code != UNKNOWN_TOPIC_OR_PARTITION or not planned:
             raise error
-        found = self._directory.router.described(planned)
-        gone = {topic for topic in planned if not found.has(topic)}
+        found = self._directory.router.described(planned.keys())
+        gone = {topic: topic_id for topic, topic_id in planned.items() if not found.has(topic)}
         if not gone:
             raise error
         return gone
@@ -204,7 +209,7 @@ class Fetcher(Exchanges):
         if error.code != UNKNOWN_TOPIC_OR_PARTITION or not gone:
             raise error
         for item in gone:
-            self._loss.topic_missing(item, error)
+            self._loss.topic_missing(item, error, self._directory.topic_id(item.range.topic))
         self._directory.forget(item.topic_partition for item in gone)
 
     def _account(self, blocks: list[Block], spent_s: float) -> None:

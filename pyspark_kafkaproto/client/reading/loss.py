@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from math import inf
 
+from pyspark_kafkaproto.client.reading.gone import is_gone, note_gone
 from pyspark_kafkaproto.client.reading.progress import RangeProgress
 from pyspark_kafkaproto.cluster import Router, TopicPartition
 from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_bounds
@@ -98,32 +99,50 @@ class LossPolicy:
         )
         self._fail_or_say(text, "Nothing is read of it")
 
-    def topic_missing(self, progress: RangeProgress, error: BrokerError) -> None:
+    def topic_missing(
+        self, progress: RangeProgress, error: BrokerError, topic_id: bytes | None
+    ) -> None:
         """The topic was there when the read was planned; a broker says that it is not.
 
-        A broker may lag behind the others: records are not passed over before request.timeout.ms.
+        A broker may lag behind the others: records are not passed over before request.timeout.ms,
+        unless another task has waited for it.
 
         Raises:
             DataLoss: where that is to fail the read.
         """
-        self.topics_deleted({progress.topic_partition.topic}, error)
-        if self._has_stalled(progress):
+        self._bear_deleted(progress.topic_partition.topic, error)
+        if is_gone(topic_id) or self._has_stalled(progress):
+            note_gone(topic_id)
             self._pass_over(progress, progress.stop, f"its topic was deleted ({error})")
 
     def topics_deleted(
-        self, topics: Collection[str], error: BrokerError, *, is_certain: bool = False
-    ) -> None:
-        """As `topic_missing`, where it is not known what a range has; says so once it `is_certain`.
+        self, topics: Mapping[str, bytes], error: BrokerError, *, is_certain: bool = False
+    ) -> set[str]:
+        """As `topic_missing`, where it is not known what a range has; those that are believed.
+
+        Args:
+            topics: with their ids.
+            error: what a broker says.
+            is_certain: all are to be believed.
 
         Raises:
             DataLoss: where that is to fail the read.
         """
-        for topic in sorted(topics):
-            why = f"Topic {topic} was deleted while it was being read ({error})."
-            if self._fail:
-                raise data_loss("PARTITIONS_DELETED", why, self._router.config) from error
-            if is_certain:
+        believed = set()
+        for topic, topic_id in sorted(topics.items()):
+            why = self._bear_deleted(topic, error)
+            if is_certain or is_gone(topic_id):
+                note_gone(topic_id)
+                believed.add(topic)
                 _log.warning("%s Nothing is read of it, as failOnDataLoss is false.", why)
+        return believed
+
+    def _bear_deleted(self, topic: str, error: BrokerError) -> str:
+        """What to say of it; raises where that is to fail the read."""
+        why = f"Topic {topic} was deleted while it was being read ({error})."
+        if self._fail:
+            raise data_loss("PARTITIONS_DELETED", why, self._router.config) from error
+        return why
 
     def reset(self, progress: RangeProgress, bounds: Bounds) -> None:
         """The leader has no such offset: it aged out, was deleted, or was never written.

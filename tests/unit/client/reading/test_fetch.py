@@ -870,6 +870,39 @@ def test_topic_deleted_before_its_bounds_are_known_is_left_out_when_told_so(
     assert caplog.text.count("Nothing is read of it, as failOnDataLoss is false") == 1
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("bounds", [(0, 0, 10), *OPEN], ids=str)
+def test_tasks_behind_the_first_need_not_wait_for_a_deleted_topic(
+    brokers, config, task, clock, bounds
+):
+    planned = task(bounds)
+    delete(brokers, "orders")
+    assert read(planned, config(), LENIENT) == []
+    assert clock.now - 1000 >= 30
+    after_the_first = clock.now
+    for _ in range(20):
+        assert read(planned, config(), LENIENT) == []
+    assert clock.now - after_the_first < 20 * 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bounds", [(0, 0, 10), (0, None, None)], ids=str)
+def test_a_topic_that_is_there_after_all_is_waited_for_again(brokers, config, task, clock, bounds):
+    planned = task(bounds)
+    brokers.logs["orders", 0].fill(1)
+    logs, topics = dict(brokers.logs), dict(brokers.topics)
+    delete(brokers, "orders")
+    assert read(planned, config(), LENIENT) == []
+    brokers.logs, brokers.topics = dict(logs), dict(topics)
+    not_the_leader = answered(Answered(error_code=6, high_watermark=-1))
+    brokers.on("Fetch", not_the_leader, DEFAULT)  # so that metadata is asked for
+    assert read(planned, config(), LENIENT) == rows(0, 0, 10)
+    delete(brokers, "orders")
+    began = clock.now
+    assert read(planned, config(), LENIENT) == []
+    assert clock.now - began >= 30
+
+
 @pytest.mark.parametrize("bounds", OPEN, ids=str)
 def test_topic_that_a_broker_does_not_know_yet_has_its_bounds_when_it_does(
     brokers, config, task, clock, bounds

@@ -15,6 +15,7 @@ from pyspark_kafkaproto.net import ClientConfig
 
 CONFIG = ClientConfig.parse({"bootstrap.servers": "b-1:9092", "request.timeout.ms": "30000"})
 GONE = BrokerError(3, "Metadata", "topic 'orders'")
+ID = b"the id of orders"
 
 
 @pytest.fixture
@@ -36,16 +37,16 @@ def test_a_topic_that_is_gone_is_passed_over_once_no_broker_has_known_it_for_lon
     lenient = policy(fail=False)
     for away_s in (0, 29):
         clock.now += away_s
-        lenient.topic_missing(progress, GONE)
+        lenient.topic_missing(progress, GONE, ID)
         assert (progress.position, progress.report.passed_over) == (10, 0)
     clock.now += 1
-    lenient.topic_missing(progress, GONE)
+    lenient.topic_missing(progress, GONE, ID)
     assert (progress.position, progress.report.passed_over) == (50, 40)
 
 
 def test_a_topic_that_is_gone_is_a_loss_at_once_where_that_is_to_fail(progress, clock):
     with pytest.raises(DataLoss, match="PARTITIONS_DELETED"):
-        policy(fail=True).topic_missing(progress, GONE)
+        policy(fail=True).topic_missing(progress, GONE, ID)
 
 
 def test_what_comes_behind_a_hole_is_waited_for_anew(progress, clock):
