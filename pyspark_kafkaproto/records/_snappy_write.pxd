@@ -21,7 +21,8 @@ cdef enum:
     BLOCK_ROOM = BLOCK_BYTES + BLOCK_BYTES // 6 + 32  # more than a block can become
     MARGIN = 16  # at the end of a block: eight bytes are looked at wherever something is looked for
     SHORT = 16  # many literals; copied so, whatever their size
-    MOST_PLACES = 1 << 13
+    PLACE_BITS = 13  # of a hash
+    MOST_PLACES = 1 << PLACE_BITS
     FEWEST_PLACES = 1 << 8
     LEAST_COPY = 4
     LARGEST_COPY = 64
@@ -186,7 +187,7 @@ cdef inline void put_repetitions(Packing *packing) noexcept nogil:
 cdef inline void forget_places(Packing *packing) noexcept nogil:
     """No more of them than there are bytes: a small batch is not to clear a large table."""
     cdef size_t count = MOST_PLACES
-    packing.shift = 64 - 13
+    packing.shift = 64 - PLACE_BITS
     while count > FEWEST_PLACES and count > packing.size:
         count >>= 1
         packing.shift += 1
