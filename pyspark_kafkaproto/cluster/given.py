@@ -13,11 +13,11 @@ from pyspark_kafkaproto.cluster.topology import TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net.secret import HIDDEN
 
-_LAST_OFFSET = _LAST_PRODUCER = 2**63 - 1
+LAST_OFFSET = _LAST_PRODUCER = 2**63 - 1
 _LONGEST_S = 2**63 / 1000  # int64, milliseconds
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _LAST_LEVEL = 2**15 - 1
-_LAST_PARTITION = _LAST_EPOCH = _LAST_BROKER = 2**31 - 1
+LAST_PARTITION = _LAST_EPOCH = _LAST_BROKER = 2**31 - 1
 
 _T = TypeVar("_T")
 
@@ -100,7 +100,7 @@ def checked_offset(option: str, offset: int) -> int:
     Raises:
         ConfigError: it is below 0, or no whole number.
     """
-    whole = within(offset, _LAST_OFFSET)
+    whole = within(offset, LAST_OFFSET)
     if whole is None:
         raise ConfigError(option, offset, "expected a whole number from 0 on")
     return whole
@@ -204,7 +204,7 @@ def checked_partition(item: tuple[str, int]) -> TopicPartition:
     """One of them; errors as for `checked_partitions`."""
     match item:
         case (str() as topic, given):
-            number = within(given, _LAST_PARTITION)
+            number = within(given, LAST_PARTITION)
             if number is not None:
                 return TopicPartition(topic, number)
     raise ConfigError("partition", item, "expected TopicPartition(topic, number)")

@@ -12,7 +12,14 @@ from dataclasses import dataclass, field
 from pyspark_kafkaproto.cluster.asking import Question, each_place, nothing_done_yet
 from pyspark_kafkaproto.cluster.changing import change
 from pyspark_kafkaproto.cluster.controller import ask_controller, controller_of, timeout_ms
-from pyspark_kafkaproto.cluster.given import check_map, checked_brokers, checked_each, within
+from pyspark_kafkaproto.cluster.given import (
+    LAST_OFFSET,
+    LAST_PARTITION,
+    check_map,
+    checked_brokers,
+    checked_each,
+    within,
+)
 from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.cluster.offsets import LATEST_TIMESTAMP, list_bounds
 from pyspark_kafkaproto.cluster.routing import Router
@@ -43,9 +50,7 @@ from pyspark_kafkaproto.net import Deadline, Endpoint
 BROKERS_DEFAULT = -1
 ALL_RECORDS = -1
 
-_MOST_PARTITIONS = 2**31 - 1
 _MOST_REPLICAS = 2**15 - 1
-_LAST_OFFSET = 2**63 - 1
 _LAST_BY_NAME = 5  # of DeleteTopics
 NO_SUCH_TOPIC = "there is no such topic, or this user may not see it"
 # Of DeleteRecords, which has no message of the broker's.
@@ -84,14 +89,14 @@ class NewTopic:
 
     def __post_init__(self) -> None:
         _check_text("name", self.name)
-        self._check_number("partitions", self.partitions, _MOST_PARTITIONS)
+        self._check_number("partitions", self.partitions, LAST_PARTITION)
         self._check_number("replication_factor", self.replication_factor, _MOST_REPLICAS)
         check_map("configs", self.configs, "the value of each setting")
         for name, value in self.configs.items():
             _check_text(name, value)
         check_map("assignment", self.assignment, "the brokers of each partition")
         for number, ids in self.assignment.items():
-            if within(number, _MOST_PARTITIONS) is None:
+            if within(number, LAST_PARTITION) is None:
                 raise ConfigError("assignment", number, "expected the number of a partition")
             checked_brokers(f"brokers of partition {number}", ids)
 
@@ -200,7 +205,7 @@ def add_partitions(
     """
     check_map("counts", counts, "how many partitions of each topic")
     for name, count in counts.items():
-        if within(count, _MOST_PARTITIONS, least=1) is None:
+        if within(count, LAST_PARTITION, least=1) is None:
             raise ConfigError(f"partitions of {name}", count, "expected 1 or more")
 
     def make_request(names: list[str]) -> CreatePartitionsRequest:
@@ -231,7 +236,7 @@ def delete_records(
         BrokerError: a partition refused; `usable` has what would be returned of the others.
     """
     for partition, offset in before.items():
-        if within(offset, _LAST_OFFSET, least=ALL_RECORDS) is None:
+        if within(offset, LAST_OFFSET, least=ALL_RECORDS) is None:
             raise ConfigError(f"offset of {partition}", offset, "expected 0 or more, -1 for all")
 
     # Brokers know "all" too, but another try would delete what was written since the first.
