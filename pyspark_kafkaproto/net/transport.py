@@ -47,6 +47,7 @@ _TIMED_OUT = {errno.EAGAIN, errno.EWOULDBLOCK, errno.ETIMEDOUT}
 _GRACE_S = 0.01
 _PIECES_MAX = 1024  # that one system call takes (IOV_MAX)
 _LONGEST_POLL_S = 3600.0  # `poll` counts milliseconds in 31 bits
+_WINDOW_BYTES = 1 << 20
 
 
 class Endpoint(NamedTuple):
@@ -83,6 +84,7 @@ class Transport:
         self._timeout_s = 0.0  # as it is set
         sock.settimeout(None)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        _widen_window(sock)
         # As Java's client: a peer that is gone without a word is noticed some time.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
@@ -264,6 +266,22 @@ class Transport:
         if error.errno in _TIMED_OUT:
             return DeadlineExceeded(f"broker {self.endpoint}: {stage}", deadline.timeout_s)
         return ConnectionFailed(str(self.endpoint), stage, _reason(error, deadline))
+
+
+def _widen_window(sock: socket.socket) -> None:
+    """Have Linux take in so much before it is read; it widens that further as it sees fit.
+
+    It begins with 64 kB, and goes by how much is read in a round trip: whoever decodes a piece at a
+    time seems slow to it, and has the broker wait. Who wants to be woken for so much only, has to
+    have room for it: that room stays.
+    """
+    if sys.platform != "linux":
+        return
+    try:
+        for least_bytes in (_WINDOW_BYTES, 1):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, least_bytes)
+    except OSError:  # not all that call themselves so have it: they are slower
+        pass
 
 
 @functools.cache

@@ -94,6 +94,7 @@ def logs(draw):
 def test_every_row_comes_once(drawn, piece_bytes, cuts, version, data):
     with FakeCluster({"orders": 2}) as cluster, pytest.MonkeyPatch.context() as patch:
         patch.setattr(fetch, "PIECE_BYTES", piece_bytes)
+        patch.setattr(fetch, "_PIECE_ALONE_BYTES", piece_bytes)
         cluster.versions["Fetch"] = (4, version)
         for partition, log in enumerate(drawn):
             cluster.logs["orders", partition].batches = log.batches

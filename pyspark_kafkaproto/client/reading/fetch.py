@@ -41,11 +41,14 @@ _log = logging.getLogger(__name__)
 
 # Of a large answer: a fraction of a processor's second cache, and much for a step in Python.
 PIECE_BYTES = 256 << 10
+# The same where nobody receives meanwhile: as much as a broker sends ahead (its
+# socket.send.buffer.bytes, 100 kB), so that it sends the next piece while this one is decoded.
+_PIECE_ALONE_BYTES = 96 << 10
 # Enough to fill a response with small partitions.
 _PARTITIONS_PER_REQUEST = 100
 # From this size on records that are not compressed are decoded so fast that with two processors a
 # thread which receives meanwhile takes more than it gives (docs/benchmarks.md).
-_LIGHT_RECORD_BYTES = 256
+_LIGHT_RECORD_BYTES = 64
 # How long a broker may hold an answer when a range's records have not shown up yet.
 _MAX_WAIT_S = 0.5
 
@@ -234,7 +237,8 @@ class Fetcher(Exchanges):
         sent = self._sent
         self._asked = list(sent.asked.values())
         ahead = self._receives_ahead and not self._has_little_to_hide
-        arrival = sent.connection.begin(deadline, self._memory.take, PIECE_BYTES, thread=ahead)
+        piece_bytes = PIECE_BYTES if ahead else _PIECE_ALONE_BYTES
+        arrival = sent.connection.begin(deadline, self._memory.take, piece_bytes, thread=ahead)
         self._coming = Coming.of(sent, arrival, self._receive_more)
         return self._coming or self._whole_answer(sent, arrival, deadline)
 
@@ -338,7 +342,7 @@ class Fetcher(Exchanges):
 
 
 def _is_light(records: memoryview) -> bool:
-    """Whether these are large records that nobody compressed, by the first batch of them."""
+    """Whether these are records that nobody compressed, and not tiny, by the first batch."""
     with suppress(CorruptRecords):  # who decodes it tells
         first = read_header(records, 0, len(records))
         if first is not None and first.codec == NONE:

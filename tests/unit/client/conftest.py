@@ -89,6 +89,7 @@ def answers_in_pieces(request, monkeypatch):
     if request.param:
         piece_bytes = getattr(request.module, "PIECE_BYTES", 200)
         monkeypatch.setattr(fetch, "PIECE_BYTES", piece_bytes)
+        monkeypatch.setattr(fetch, "_PIECE_ALONE_BYTES", piece_bytes)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import signal
 import socket
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -93,6 +94,19 @@ def test_bytes_go_both_ways(joined):
     view = memoryview(bytearray(4))
     transport.receive_into(view, Deadline.after(5))
     assert bytes(view) == b"pong"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a window is as wide as it comes")
+def test_much_has_room_before_it_is_read_and_little_is_read_at_once(joined):
+    transport, other = joined
+    other.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 32 << 10)
+    other.settimeout(5)
+    other.sendall(bytes(900_000))
+    view = memoryview(bytearray(900_001))
+    transport.receive_into(view[:900_000], Deadline.after(5))
+    other.sendall(b"1")
+    transport.receive_into(view[900_000:], Deadline.after(5))
+    assert view[900_000] == ord("1")
 
 
 def test_what_comes_before_the_deadline_is_received_and_counted(joined):

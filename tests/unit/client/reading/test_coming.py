@@ -49,6 +49,7 @@ BATCH = 3200  # about what ten records of 300 bytes take
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
     monkeypatch.setattr(fetch, "PIECE_BYTES", PIECE)
+    monkeypatch.setattr(fetch, "_PIECE_ALONE_BYTES", PIECE)
 
 
 @pytest.fixture(autouse=True, params=["python", "native", "ahead"])
