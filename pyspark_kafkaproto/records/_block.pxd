@@ -24,9 +24,8 @@ cdef class Block:
     cdef object whole
     cdef object more
     cdef Source source
-    cdef object view  # what is there, as are data and size
     cdef const uint8_t *data
-    cdef size_t size
+    cdef size_t size  # of what is there
     cdef Py_buffer buffer
     cdef Span summed  # what a CRC is made of: a memoryview for each batch takes longer
     cdef size_t sound_to  # behind the last batch with its CRC

@@ -69,8 +69,7 @@ cdef class Block:
         PyBuffer_Release(&self.buffer)
 
     cdef int set_arrived(self, arrived, before) except -1:
-        self.view = _batch.arrived_view(self.whole, arrived, before)
-        self.size = len(self.view)
+        self.size = len(_batch.arrived_view(self.whole, arrived, before))
         return 0
 
     cdef bint grow(self) except -1:
@@ -82,7 +81,7 @@ cdef class Block:
         if self.source is not None:
             there = self.source.reach(before)
         if there > before:  # what stands behind the block has perhaps come, too
-            self.set_arrived(min(there, <size_t> self.buffer.len), before)
+            self.size = min(there, <size_t> self.buffer.len)
         else:
             self.set_arrived(self.more(), before)
         return self.size > before
@@ -98,7 +97,8 @@ cdef class Block:
         if not self.has_header(pos, limit):
             if read_message_header(at, left, limit, batch):
                 return True
-            _batch.read_header(self.view, pos, limit)  # raises unless the batch is only cut
+            # Raises unless the batch is only cut.
+            _batch.read_header(self.whole[:self.size], pos, limit)
             return False
         length = int32_at(at + 8)
         if left < LOG_OVERHEAD + <size_t> length:
@@ -133,7 +133,7 @@ cdef class Block:
 
     cdef object header(self, Batch *batch):
         """The header as the object that raises errors about it."""
-        return _batch.read_header(self.view, batch.pos, INT32_MAX)
+        return _batch.read_header(self.whole[:self.size], batch.pos, INT32_MAX)
 
     cdef int check_order(self, Batch *batch, int64_t previous_end) except -1:
         if unlikely(batch.base_offset < previous_end):
@@ -151,7 +151,7 @@ cdef class Block:
     cdef int check_message_crc(self, Batch *batch) except -1:
         cdef const uint8_t *summed = self.data + batch.pos + MAGIC_POS
         if unlikely(crc32(&crc32_tables, summed, self.data + batch.stop) != batch.crc):
-            _batch.check_crc(self.header(batch), self.view[batch.pos:batch.stop])
+            _batch.check_crc(self.header(batch), self.whole[batch.pos:batch.stop])
         return 0
 
     cdef bint has_its_crc(self, Batch *batch) except? -1:
@@ -167,5 +167,5 @@ cdef class Block:
 
     cdef int check_crc(self, Batch *batch) except -1:
         if unlikely(not self.has_its_crc(batch)):
-            _batch.check_crc(self.header(batch), self.view[batch.pos:batch.stop])
+            _batch.check_crc(self.header(batch), self.whole[batch.pos:batch.stop])
         return 0

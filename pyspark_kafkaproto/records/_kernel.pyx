@@ -378,7 +378,7 @@ cdef class Reading:
             messages.size = batch.stop - batch.pos
             return self.read_messages(batch, &messages, previous_end)
         unwrapped = _legacy.unwrapped(
-            self.block.header(batch), self.block.view[batch.pos:batch.stop], self.limit
+            self.block.header(batch), self.block.whole[batch.pos:batch.stop], self.limit
         )
         PyObject_GetBuffer(unwrapped, &content, PyBUF_SIMPLE)
         messages.data = <const uint8_t *> content.buf
@@ -452,7 +452,7 @@ cdef class Reading:
 
     cdef object decompressed(self, Batch *batch):
         """The records of a compressed batch; good until the next is decompressed."""
-        compressed = self.block.view[batch.pos + HEADER_SIZE:batch.stop]
+        compressed = self.block.whole[batch.pos + HEADER_SIZE:batch.stop]
         return _compression.decompress(batch.attributes & CODEC_MASK, compressed, self.limit)
 
     cdef int read_records(self, Batch *batch, const uint8_t *data, size_t size) except -1:
