@@ -128,6 +128,7 @@ class KafkaCluster(GroupWindow, TopicWindow, AccessWindow, BrokerWindow, Transac
         Raises:
             BrokerError: a topic does not exist or may not be seen.
         """
+        check_set("topics", topics)
         if not topics:
             return set()
         return self.describe(topics, must_exist=True).partitions_of(topics)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Final
 
 from pyspark_kafkaproto.errors import ConfigError
@@ -20,10 +20,12 @@ def is_topic_name(name: object) -> bool:
 def check_set(option: str, values: Collection[str], one: str = "name") -> None:
     """Refuse one text where a set of them is meant: it is a collection too, of its letters.
 
+    What can be gone through only once, a generator, is none: it would look empty the second time.
+
     Raises:
         ConfigError: it is a text, or no set at all.
     """
-    if isinstance(values, str) or not isinstance(values, Iterable):
+    if isinstance(values, str) or not isinstance(values, Collection):
         raise ConfigError(option, values, f"expected a set of {one}s, not one {one}")
 
 

@@ -124,6 +124,22 @@ def test_what_is_no_set_of_names_is_refused(brokers, kafka, names):
     assert brokers.calls == []
 
 
+@pytest.mark.parametrize("topics", ["", None])
+def test_no_set_of_names_is_not_an_empty_one(brokers, kafka, topics):
+    with pytest.raises(ConfigError, match="expected a set of names"):
+        kafka.get_partitions(topics)
+    assert kafka.get_partitions([]) == set()
+    assert brokers.calls == []
+
+
+def test_what_gives_its_names_once_is_refused(brokers, kafka):
+    """It would look empty the second time: no partitions, no groups, no error."""
+    for call in (kafka.get_partitions, kafka.describe, kafka.describe_groups, kafka.lag):
+        with pytest.raises(ConfigError, match=r"option '(topics|groups)' is .*expected a set of"):
+            call(name for name in ["orders"])
+    assert brokers.calls == []
+
+
 @pytest.mark.slow
 def test_plain_tuples_are_partitions_wherever_these_are_asked_for(brokers, kafka):
     coordinator = FakeCoordinator(brokers)
