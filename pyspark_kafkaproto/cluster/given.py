@@ -13,7 +13,7 @@ from pyspark_kafkaproto.cluster.topology import TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net.secret import HIDDEN
 
-LAST_OFFSET = _LAST_PRODUCER = 2**63 - 1
+LAST_OFFSET = _LAST_PRODUCER = _LAST_TIMESTAMP = 2**63 - 1
 _LONGEST_S = 2**63 / 1000  # int64, milliseconds
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _LAST_LEVEL = 2**15 - 1
@@ -110,11 +110,11 @@ def checked_timestamp(timestamp: int) -> int:
     """A time in ms since 1970; below 0 a broker takes it for a question of another kind.
 
     Raises:
-        ConfigError: it is below 0, or no whole number.
+        ConfigError: it is below 0, later than Kafka can say (in ns, say), or no whole number.
     """
-    whole = _whole(timestamp)
-    if whole is None or whole < 0:
-        allowed = "expected milliseconds since 1970, a whole number from 0 on"
+    whole = within(timestamp, _LAST_TIMESTAMP)
+    if whole is None:
+        allowed = f"expected milliseconds since 1970, a whole number from 0 to {_LAST_TIMESTAMP}"
         raise ConfigError("timestamp", timestamp, allowed)
     return whole
 

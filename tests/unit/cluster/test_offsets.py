@@ -118,7 +118,9 @@ def test_where_no_record_is_that_late_the_end_is_the_bound(brokers, kafka, times
         assert list_bounds(router, {FIRST, SECOND}, timestamp) == {FIRST: 5, SECOND: 9}
 
 
-@pytest.mark.parametrize("timestamp", [-1, -2, -5, 1.5, "now", datetime(2026, 11, 1, tzinfo=UTC)])
+@pytest.mark.parametrize(
+    "timestamp", [-1, -2, -5, 1.5, "now", 2**63, datetime(2026, 11, 1, tzinfo=UTC)]
+)
 def test_what_is_no_timestamp_for_a_user_is_not_passed_on(kafka, timestamp):
     with pytest.raises(ConfigError, match="milliseconds since 1970"):
         kafka.get_leader_offsets({FIRST}, timestamp)
