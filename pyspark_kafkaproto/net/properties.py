@@ -93,12 +93,15 @@ def read_fields(
     """The values of the properties that `config` has a field for, by field, and all other ones.
 
     Raises:
-        ConfigError: a value that cannot be used; `prefix` stands before the name.
+        ConfigError: a value that cannot be used; `prefix` stands before the name. Or a name that is
+            no text.
     """
     table = names_of(config)
     values: dict[str, Any] = {}
     others: dict[str, object] = {}
     for name, value in properties.items():
+        if not isinstance(name, str):
+            raise ConfigError("config", [name], "expected names of client properties, as text")
         if name in table:
             item = table[name]
             values[item.name] = item.metadata["read"](prefix + name, _as_text(value))

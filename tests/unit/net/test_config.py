@@ -146,6 +146,12 @@ def test_unknown_property_is_named_once_without_its_value(caplog):
     ]
 
 
+@pytest.mark.parametrize("name", [None, 1, b"client.id"])
+def test_a_name_of_a_property_that_is_no_text_is_refused(name):
+    with pytest.raises(ConfigError, match=r"option 'config' is \[.*\]: expected names of"):
+        ClientConfig.parse(SERVERS | {name: "me"})
+
+
 def test_a_property_that_is_misspelt_is_pointed_out(caplog):
     ClientConfig.parse(SERVERS | {"isolation.levle": "read_committed"}, "kafka.")
     (said,) = caplog.messages
