@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -35,6 +37,7 @@ COLUMN_NAMES = tuple(_TYPES)
 # What is kept of a batch that cannot be read.
 DAMAGED = StructType([StructField("reason", StringType()), StructField("data", BinaryType())])
 _AS_TEXT = frozenset({"key", "value"})
+_BETWEEN_COLUMNS = re.compile(r",(?![^<]*>)")  # not within the type of headers
 
 
 def default_schema(*, include_headers: bool, damaged_column: str | None = None) -> StructType:
@@ -48,9 +51,11 @@ def default_schema(*, include_headers: bool, damaged_column: str | None = None) 
 
 def parse_columns(option: str, text: str, damaged_column: str | None = None) -> StructType:
     """`key string, value, offset`: names, each with an optional type, separated by commas."""
-    fields = []
-    for part in text.split(","):
+    fields: list[StructField] = []
+    for part in _BETWEEN_COLUMNS.split(text):
         name, _, kind = " ".join(part.split()).partition(" ")
+        if any(field.name == name for field in fields):
+            raise ConfigError(option, text, f"{name!r} is there twice: name it once")
         if name == damaged_column and not kind:
             fields.append(StructField(name, DAMAGED))
             continue

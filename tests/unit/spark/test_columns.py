@@ -52,6 +52,11 @@ def test_arrow_schema_has_the_same_columns_in_the_same_order():
             "headers,timestamp",
             SPARKS_HEADERS.replace(",", "struct<", 1)[:-1] + ",timestamp:timestamp>",
         ),
+        # As `simpleString` and DESCRIBE show it: a comma within a type separates no columns.
+        (
+            "value, headers array<struct<key:string,value:binary>>,offset bigint",
+            "struct<value:binary,headers:array<struct<key:string,value:binary>>,offset:bigint>",
+        ),
     ],
 )
 def test_columns_are_read_in_their_order(text, schema):
@@ -68,7 +73,8 @@ def test_columns_are_read_in_their_order(text, schema):
         ("Key", "no column 'Key'"),
         ("key int", "column key is binary or string, not int"),
         ("offset string", "column offset is bigint, not string"),
-        ("key,value,key", "'key' is there twice"),
+        ("key,value,key", "option 'columns' is 'key,value,key': 'key' is there twice"),
+        ("headers map<string,binary>", ">>, not map<string,binary>"),
     ],
 )
 def test_bad_columns_say_what_is_allowed(text, says):
