@@ -28,7 +28,7 @@ class UnwritableValue(LocalProtocolError):
 
 
 class UnwritableText(UnwritableValue):
-    """Text that no version of any message can carry."""
+    """Text that no version of any message can carry, or what is given in place of one."""
 
 
 class NoUtf8(UnwritableText):

@@ -163,7 +163,7 @@ class Text(Sized):
             self._write_null(writer)
             return
         if not isinstance(value, str):
-            raise UnwritableValue(f"expected str, got {type(value).__name__}")
+            raise UnwritableText(f"expected str, got {type(value).__name__}")
         try:
             data = value.encode()
         except UnicodeEncodeError as error:

@@ -205,6 +205,17 @@ def test_request_that_an_old_broker_cannot_be_sent_names_the_versions_that_it_sp
         assert connection.is_idle
 
 
+@pytest.mark.parametrize("name", [b"orders", 3, "\ud800"])
+def test_what_is_no_text_is_not_blamed_on_an_old_broker(cluster, name):
+    """No other broker could be asked either."""
+    cluster.versions["Metadata"] = (0, 12)
+    topic = MetadataRequest.Topic(name=name)
+    with opened(cluster) as connection:
+        with pytest.raises(LocalProtocolError, match=r"^Metadata request v12: topics\[0\]\.name: "):
+            connection.send(MetadataRequest(topics=(topic,)), soon())
+        assert connection.is_idle
+
+
 # Who observes
 
 
