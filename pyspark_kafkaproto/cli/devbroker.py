@@ -48,13 +48,22 @@ def _default_dir() -> Path | None:
         return None
 
 
+class _Folder(click.Path):
+    """A folder, of which no name is not the working directory: a shell's variable was not set."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not str(value).strip():
+            self.fail("expected a folder, not nothing", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def _data_dir_option(command: Callable[..., Any]) -> Callable[..., Any]:
     shown = str(_default_dir() or "none, as this user has no home")
     with suppress(RuntimeError):  # no home
         shown = shown.replace(str(Path.home()), "~", 1)
     return click.option(
         "--data-dir",
-        type=click.Path(file_okay=False, resolve_path=True, path_type=Path),
+        type=_Folder(file_okay=False, resolve_path=True, path_type=Path),
         default=default_data_dir,
         show_default=False,  # click would bracket it twice
         help=f"Where the broker keeps its data from start to start.  [default: {shown}]",

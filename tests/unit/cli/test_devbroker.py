@@ -161,6 +161,16 @@ def test_an_error_of_ours_is_a_line_and_no_traceback(run, monkeypatch, tmp_path)
     assert (done.exit_code, done.stderr) == (1, "Error: no luck\n")
 
 
+@pytest.mark.usefixtures("fake_broker")
+@pytest.mark.parametrize("command", ["start", "stop", "status"])
+@pytest.mark.parametrize("text", ["", " "])
+def test_no_name_is_not_the_working_directory(run, command, text):
+    """As where a variable of the shell is not set: `--data-dir "$KAFKA_DATA"`."""
+    done = run("devbroker", command, "--data-dir", text)
+    assert done.exit_code == 2
+    assert "'--data-dir': expected a folder, not nothing" in done.stderr
+
+
 def test_status_says_3_when_nothing_runs(run, tmp_path):
     done = run("devbroker", "status", "--data-dir", str(tmp_path))
     assert (done.exit_code, done.output) == (3, f"no broker runs on {tmp_path}\n")
