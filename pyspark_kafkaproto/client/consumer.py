@@ -77,8 +77,7 @@ _MOST_LEFT: Final = 10_000
 _HOLDS_BACK: Final = {
     STALE_MEMBER_EPOCH: "the coordinator knows this member in another epoch: %s",
     UNKNOWN_MEMBER_ID: "the coordinator does not know this member: %s",
-    UNSTABLE_OFFSET_COMMIT: "an open transaction holds the group's offsets: %s. It ends with its "
-    "producer, or by transaction.timeout.ms",
+    UNSTABLE_OFFSET_COMMIT: "an open transaction holds the group's offsets: %s",
 }
 
 _P = ParamSpec("_P")

@@ -58,6 +58,10 @@ _TEXT_TOO_LONG = (
     "the text beside the offset is longer than the brokers' offset.metadata.max.bytes (4096 as a "
     "rule): make it shorter"
 )
+_FETCH_ADVICE = {
+    UNSTABLE_OFFSET_COMMIT: "an open transaction holds the group's offsets; it ends with its "
+    "producer, or by transaction.timeout.ms (`kafkaproto transactions list` shows whose it is)",
+}
 _COMMIT_ADVICE = {
     UNKNOWN_TOPIC_OR_PARTITION: _NO_SUCH_PARTITION,
     OFFSET_METADATA_TOO_LARGE: _TEXT_TOO_LONG,
@@ -345,20 +349,22 @@ def _read_group(
 ) -> _Committed | BrokerError:
     subject = f"group {group!r}"
     if found.error_code:
-        return BrokerError(found.error_code, "OffsetFetch", subject)
+        return _not_fetched(found.error_code, subject)
     offsets = {}
     for topic in found.topics:
         for item in topic.partitions:
             partition = TopicPartition(topic.name, item.partition_index)
             if item.error_code:
-                return BrokerError(
-                    item.error_code, "OffsetFetch", f"{subject}, partition {partition}"
-                )
+                return _not_fetched(item.error_code, f"{subject}, partition {partition}")
             if item.committed_offset != _NOTHING_COMMITTED:
                 offsets[partition] = CommittedOffset(
                     item.committed_offset, item.metadata or "", item.committed_leader_epoch
                 )
     return offsets
+
+
+def _not_fetched(code: int, subject: str) -> BrokerError:
+    return BrokerError(code, "OffsetFetch", subject, _FETCH_ADVICE.get(code, ""))
 
 
 def _as_member(member: GroupMember) -> dict[str, Any]:
