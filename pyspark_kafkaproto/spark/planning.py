@@ -285,6 +285,8 @@ def _cut(item: OffsetRange, log: _Log) -> OffsetRange:
     stop = None if item.stop is None else min(max(item.stop, log.earliest), log.latest)
     if start is not None and start > log.latest:
         stop = start  # nothing: what is written later lies below what was asked for, too
+    if start is None and item.stop is not None and item.stop < log.earliest:
+        start = stop  # nothing: all that is there lies behind what was asked for
     cut = replace(item, start=start, stop=stop)
     if cut != item:
         _log.warning("%s: only %s is there; failOnDataLoss is false, so that is read", item, cut)

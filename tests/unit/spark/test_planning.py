@@ -245,8 +245,11 @@ def test_end_where_the_log_begins_is_nothing_to_read(plan, caplog):
 
 def test_end_that_is_gone_is_said_where_that_is_no_failure(plan, caplog):
     with caplog.at_level(logging.WARNING):
-        plan(assign='{"orders":[0]}', endingoffsets='{"orders":{"0":7}}', failondataloss="false")
-    assert "failOnDataLoss is false" in caplog.text
+        tasks = plan(
+            assign='{"orders":[0]}', endingoffsets='{"orders":{"0":7}}', failondataloss="false"
+        )
+    assert tasks == []
+    assert "orders-0[earliest, 7): only orders-0[10, 10) is there" in caplog.text
 
 
 def test_end_before_the_start_names_both(plan):
