@@ -109,7 +109,8 @@ class Directory:
             found, leader = topology.topic(partition.topic), topology.leader(partition)
         except BrokerError:
             return False
-        is_same_topic = found.topic_id == self._topic_ids.get(partition.topic)
+        # Where nobody has looked up the id there is no other topic to take it for.
+        is_same_topic = self._topic_ids.get(partition.topic) in {None, found.topic_id}
         return is_same_topic and leader.epoch == self._newest.get(partition, NO_EPOCH)
 
     def read_epoch(self, partition: TopicPartition) -> int:

@@ -1095,13 +1095,17 @@ def test_batches_written_while_the_answer_was_made_are_read(brokers, config, tas
     assert read(task((0, 0, 30)), config()) == rows(0, 0, 30)
 
 
-def test_batches_beyond_the_end_of_the_log_are_damaged(brokers, config, task):
+@pytest.mark.parametrize("by_id", [True, False])
+@pytest.mark.parametrize("with_leaders", [True, False])
+def test_batches_beyond_the_end_of_the_log_are_damaged(brokers, config, task, by_id, with_leaders):
+    """Whether or not somebody has looked up the topic's id and leaders for the task."""
     log = brokers.logs["orders", 0].fill(2)
     far = bytearray(log.batches[1].data)
     far[:8] = (10**6).to_bytes(8)  # the base offset, which no CRC covers
     log.batches[1] = Batch(bytes(far), 20)
+    planned = task((0, 0, 20), by_id=by_id, with_leaders=with_leaders)
     with pytest.raises(CorruptRecords, match=r"orders-0.*beyond the end of the log, 20"):
-        read(task((0, 0, 20)), config())
+        read(planned, config())
 
 
 def test_throttled_reader_stays_silent(brokers, config, task, clock):
