@@ -119,7 +119,7 @@ class ProducerConfig:
         """
         values, others = read_fields(cls, properties, prefix)
         parsed = cls(client=ClientConfig.parse(others, prefix, names_of(cls)), **values)
-        parsed = _with_time_enough(parsed, prefix, is_given="delivery.timeout.ms" in properties)
+        parsed = _with_time_enough(parsed, prefix, properties)
         if parsed.transactional_id is not None:
             parsed = _transactional(parsed, prefix)
         is_asked = "enable.idempotence" in properties or parsed.transactional_id is not None
@@ -178,17 +178,28 @@ class ProducerConfig:
         return _CODECS.index(self.compression_type)
 
 
-def _with_time_enough(config: ProducerConfig, prefix: str, *, is_given: bool) -> ProducerConfig:
+def _with_time_enough(
+    config: ProducerConfig, prefix: str, given: Collection[str]
+) -> ProducerConfig:
+    """What of linger and the time for delivery was not given makes room for the other."""
     least_s = config.least_delivery_s
     if config.delivery_timeout_s >= least_s:
         return config
-    if is_given:
-        raise ConfigError(
-            f"{prefix}delivery.timeout.ms",
-            round(config.delivery_timeout_s * 1000),
-            f"expected at least linger.ms + request.timeout.ms, {least_s * 1000:.0f}",
-        )
-    return replace(config, delivery_timeout_s=least_s)
+    if "delivery.timeout.ms" not in given:
+        return replace(config, delivery_timeout_s=least_s)
+    needed = f"{prefix}request.timeout.ms"
+    if "linger.ms" in given:
+        needed = f"{prefix}linger.ms + {needed}"
+    else:
+        # Ours is far longer than Java's, which takes what there is room for without it.
+        least_s = config.client.request_timeout_s
+        if config.delivery_timeout_s >= least_s:
+            return replace(config, linger_s=config.delivery_timeout_s - least_s)
+    raise ConfigError(
+        f"{prefix}delivery.timeout.ms",
+        round(config.delivery_timeout_s * 1000),
+        f"expected at least {needed}, {least_s * 1000:.0f}",
+    )
 
 
 def _transactional(config: ProducerConfig, prefix: str) -> ProducerConfig:

@@ -58,7 +58,7 @@ def test_good_value_is_read(name, text, attribute, value):
             "org.example.Mine",
             r"a Java class cannot be used here: give kafka\.partitioner, murmur2 or ",
         ),
-        ("delivery_timeout_ms", "1000", r"linger.ms \+ request.timeout.ms, 31000"),
+        ("delivery_timeout_ms", "1000", r"at least kafka\.request\.timeout\.ms, 30000"),
         ("request_timeout_ms", "soon", "whole number"),
     ],
 )
@@ -100,6 +100,17 @@ def test_idempotence_that_was_asked_for_does_not(name, text):
 
 def test_delivery_timeout_grows_with_what_it_holds():
     assert parse(request_timeout_ms="200000").delivery_timeout_s == 201
+
+
+def test_a_linger_that_nobody_gave_leaves_delivery_timeout_its_room():
+    # Java's client lingers for 0 or 5 ms: what it takes is not refused for our own default.
+    config = parse(delivery_timeout_ms="30000", request_timeout_ms="29900")
+    assert (config.linger_s, config.delivery_timeout_s) == (pytest.approx(0.1), 30)
+    assert parse(delivery_timeout_ms="30000").linger_s == 0
+    assert parse(delivery_timeout_ms="31000").linger_s == 1
+    least = r"kafka\.linger\.ms \+ kafka\.request\.timeout\.ms, 31000"
+    with pytest.raises(ConfigError, match=rf"kafka\.delivery.*30999: expected at least {least}"):
+        parse(delivery_timeout_ms="30999", linger_ms="1000")
 
 
 def test_a_transactional_id_needs_idempotence_by_name():
