@@ -361,7 +361,7 @@ def test_a_column_that_is_there_twice_is_refused_where_it_counts(producer, name)
         ProducerRecord(b"", partition=1 << 32),
         ProducerRecord(b"", partition=0.5),
         ProducerRecord(b"", timestamp_ms="now"),
-        ProducerRecord(b"", timestamp_ms=1 << 60),
+        ProducerRecord(b"", timestamp_ms=1 << 63),
     ],
 )
 @pytest.mark.parametrize("others", [0, 5])

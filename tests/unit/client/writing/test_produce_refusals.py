@@ -958,6 +958,22 @@ def test_a_timestamp_beyond_64_bits_of_microseconds_is_named_or_put_aside(
     assert all(words.encode() in reason for reason in reasons)
 
 
+@pytest.mark.parametrize("number", [(2**63 - 1) // 1000 + 1, 2**63 - 1, -(2**63)])
+def test_such_a_timestamp_of_a_plain_record_is_named_or_put_aside(
+    brokers, producer, letters, number
+):
+    records = [ProducerRecord("0", partition=0), ProducerRecord("1", timestamp_ms=number)]
+    records += [ProducerRecord("2", partition=0, timestamp_ms=7)]
+    with pytest.raises(RecordRefused, match=rf"orders, row 1: its timestamp, {number} ms since"):
+        producer().send(records)
+    with producer(dead_letter_topic="letters") as writer:
+        writer.send(records)
+        writer.send(records[2:])
+    assert values(brokers.logs["orders", 0]) == texts([0, 2, 2])
+    assert times_of(brokers.logs["orders", 0])[1:] == [7, 7]
+    assert values(letters) == texts([1])
+
+
 def test_the_last_timestamps_that_64_bits_of_microseconds_tell_are_written(brokers, producer):
     most = (2**63 - 1) // 1000
     for unit, number in (("ms", most), ("s", most // 1000)):
