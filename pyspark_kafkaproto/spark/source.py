@@ -30,8 +30,10 @@ if TYPE_CHECKING:
 _FOR_LIMITS = "pyspark.sql.streaming.datasource"
 _NONE_GIVEN = (
     "no option has come. Those of a catalog's table (CREATE TABLE … USING) Spark gives to no "
-    "source in Python: CREATE TEMPORARY VIEW keeps them, or say SELECT … FROM t WITH (…)"
+    "source in Python: "
 )
+_TO_READ = "CREATE TEMPORARY VIEW keeps them, or say SELECT … FROM t WITH (…)"
+_TO_WRITE = 'say INSERT INTO t WITH (…), or writeTo("t").options(…).append()'
 
 
 class DefaultSource(DataSource):
@@ -53,11 +55,10 @@ class DefaultSource(DataSource):
     def _given(self) -> dict[str, str]:
         return lowered(self.options)
 
-    @property
-    def _needed(self) -> dict[str, str]:
+    def _needed(self, advice: str) -> dict[str, str]:
         """The same of whoever cannot do without any."""
         if not self.options:
-            raise ConfigError("kafka.bootstrap.servers", None, _NONE_GIVEN)
+            raise ConfigError("kafka.bootstrap.servers", None, _NONE_GIVEN + advice)
         return self._given
 
     def schema(self) -> StructType:
@@ -75,7 +76,7 @@ class DefaultSource(DataSource):
     def reader(self, schema: StructType) -> KafkaReader:
         """A batch reader of the columns in `schema`, all options checked."""
         spare_the_collector()
-        return KafkaReader(self._checked(schema), parse_read_options(self._needed))
+        return KafkaReader(self._checked(schema), parse_read_options(self._needed(_TO_READ)))
 
     def streamReader(  # noqa: N802 - Spark's name
         self, schema: StructType
@@ -90,7 +91,7 @@ class DefaultSource(DataSource):
             return RefusedStream(error)
 
     def _stream_reader(self, schema: StructType) -> KafkaStreamReader:
-        schema, options = self._checked(schema), parse_stream_options(self._needed)
+        schema, options = self._checked(schema), parse_stream_options(self._needed(_TO_READ))
         if find_spec(_FOR_LIMITS) is None:
             from pyspark_kafkaproto.spark.stream.unlimited import (  # noqa: PLC0415 - one of the two
                 UnlimitedStreamReader,
@@ -126,7 +127,7 @@ class DefaultSource(DataSource):
         from pyspark_kafkaproto.spark.write import batch_writer  # noqa: PLC0415 - readers do without
 
         spare_the_collector()
-        return batch_writer(schema, self._needed, overwrite=overwrite)
+        return batch_writer(schema, self._needed(_TO_WRITE), overwrite=overwrite)
 
     def streamWriter(  # noqa: N802 - Spark's name
         self, schema: StructType, overwrite: bool
@@ -135,4 +136,4 @@ class DefaultSource(DataSource):
         from pyspark_kafkaproto.spark.write import stream_writer  # noqa: PLC0415 - as above
 
         del overwrite
-        return stream_writer(schema, self._needed)
+        return stream_writer(schema, self._needed(_TO_WRITE))

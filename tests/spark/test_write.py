@@ -281,3 +281,19 @@ def test_a_topic_is_neither_overwritten_nor_created(spark, broker, new_topic):
         frame.option("topic", topic).mode("overwrite").save()
     with KafkaCluster({"bootstrap.servers": broker.bootstrap_servers}) as cluster:
         assert "no-such-topic" not in cluster.describe().topics
+
+
+def test_a_table_of_a_catalog_is_written_with_options_of_the_statement(spark, broker, new_topic):
+    topic = new_topic()
+    options = {"kafka.bootstrap.servers": broker.bootstrap_servers, "topic": topic}
+    spark.sql("create table written (value string) using kafkaproto")
+    try:
+        with pytest.raises(AnalysisException, match=r"say INSERT INTO t WITH \(…\), or writeTo"):
+            spark.sql("insert into written values ('lost')")
+        given = ", ".join(f"'{name}'='{value}'" for name, value in options.items())
+        spark.sql(f"insert into written with ({given}) values ('by SQL')")
+        spark.sql("select 'by writeTo' value").writeTo("written").options(**options).append()
+    finally:
+        spark.sql("drop table written")
+    read = load(spark, "kafka", broker.bootstrap_servers, subscribe=topic)
+    assert [row.value for row in rows(read)] == [b"by SQL", b"by writeTo"]

@@ -120,16 +120,20 @@ def test_executor_with_another_version_names_both(brokers, monkeypatch):
         pickle.loads(payload)
 
 
+READS, WRITES = r"VIEW keeps them.*SELECT … FROM t WITH \(…\)", r"say INSERT INTO t WITH \(…\)"
+
+
 @pytest.mark.parametrize(
-    "use",
+    ("use", "advice"),
     [
-        lambda source: source.reader(default_schema(include_headers=False)),
-        lambda source: source.streamReader(default_schema(include_headers=False)).initialOffset(),
-        lambda source: source.writer(default_schema(include_headers=False), overwrite=False),
-        lambda source: source.streamWriter(default_schema(include_headers=False), overwrite=False),
+        (lambda source, columns: source.reader(columns), READS),
+        (lambda source, columns: source.streamReader(columns).initialOffset(), READS),
+        (lambda source, columns: source.writer(columns, overwrite=False), WRITES),
+        (lambda source, columns: source.streamWriter(columns, overwrite=False), WRITES),
     ],
 )
-def test_a_table_that_lost_its_options_is_told_of(use):
+def test_a_table_that_lost_its_options_is_told_of(use, advice):
     """Spark gives those of a catalog's table to no source in Python."""
-    with pytest.raises(ConfigError, match=r"CREATE TEMPORARY VIEW keeps them.*WITH \(…\)"):
-        use(DefaultSource({}))
+    columns = default_schema(include_headers=False)
+    with pytest.raises(ConfigError, match=advice):
+        use(DefaultSource({}), columns)
