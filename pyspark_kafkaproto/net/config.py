@@ -21,6 +21,7 @@ from pyspark_kafkaproto.net.properties import (
     one_of,
     read_fields,
     seconds,
+    seconds_or_never,
     text,
     warn_once,
     whole_number,
@@ -71,14 +72,22 @@ class ClientConfig(SecurityConfig):
     request_timeout_s: float = kafka_property("request.timeout.ms", seconds(), 30.0)
     default_api_timeout_s: float = kafka_property("default.api.timeout.ms", seconds(), 60.0)
     connection_setup_timeout_s: float = kafka_property(
-        "socket.connection.setup.timeout.ms", seconds(), 10.0
+        "socket.connection.setup.timeout.ms", seconds(is_long=True), 10.0
     )
-    retry_backoff_s: float = kafka_property("retry.backoff.ms", seconds(0), 0.1)
-    retry_backoff_max_s: float = kafka_property("retry.backoff.max.ms", seconds(0), 1.0)
+    retry_backoff_s: float = kafka_property("retry.backoff.ms", seconds(0, is_long=True), 0.1)
+    retry_backoff_max_s: float = kafka_property(
+        "retry.backoff.max.ms", seconds(0, is_long=True), 1.0
+    )
     # Kept apart from the waits between tries: several readers in a worker share a broker's waits.
-    reconnect_backoff_s: float = kafka_property("reconnect.backoff.ms", seconds(0), 0.05)
-    reconnect_backoff_max_s: float = kafka_property("reconnect.backoff.max.ms", seconds(0), 1.0)
-    connections_max_idle_s: float = kafka_property("connections.max.idle.ms", seconds(), 540.0)
+    reconnect_backoff_s: float = kafka_property(
+        "reconnect.backoff.ms", seconds(0, is_long=True), 0.05
+    )
+    reconnect_backoff_max_s: float = kafka_property(
+        "reconnect.backoff.max.ms", seconds(0, is_long=True), 1.0
+    )
+    connections_max_idle_s: float = kafka_property(
+        "connections.max.idle.ms", seconds_or_never, 540.0
+    )
     isolation_level: str = kafka_property(
         "isolation.level", one_of("read_uncommitted", "read_committed"), "read_uncommitted"
     )

@@ -113,7 +113,9 @@ class ConsumerConfig:
     exclude_internal_topics: bool = kafka_property(_INTERNAL, boolean, True)
     fetch_min_bytes: int = kafka_property("fetch.min.bytes", whole_number(0, 2**31 - 1), 1)
     fetch_max_wait_s: float = kafka_property("fetch.max.wait.ms", seconds(0), 0.5)
-    metadata_max_age_s: float = kafka_property("metadata.max.age.ms", seconds(0), 300.0)
+    metadata_max_age_s: float = kafka_property(
+        "metadata.max.age.ms", seconds(0, is_long=True), 300.0
+    )
 
     @property
     def reset_back_s(self) -> float | None:

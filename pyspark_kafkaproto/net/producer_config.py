@@ -14,6 +14,7 @@ from typing import Any, Final
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net.config import MIB, ClientConfig
 from pyspark_kafkaproto.net.properties import (
+    INT64_MAX,
     boolean,
     kafka_property,
     names_of,
@@ -92,14 +93,16 @@ class ProducerConfig:
     # Here they come thousands at a time, and what counts is the last one: larger batches compress
     # better and cost broker and readers less. Below the 1 MiB that brokers accept by default.
     batch_size: int = kafka_property("batch.size", whole_number(0, INT32_MAX), 512 << 10)
-    linger_s: float = kafka_property("linger.ms", seconds(0), 1.0)
+    linger_s: float = kafka_property("linger.ms", seconds(0, is_long=True), 1.0)
     max_request_size: int = kafka_property("max.request.size", whole_number(100, INT32_MAX), MIB)
     max_in_flight: int = kafka_property(_IN_FLIGHT, whole_number(1, INT32_MAX), 5)
     delivery_timeout_s: float = kafka_property("delivery.timeout.ms", seconds(), 120.0)
-    metadata_max_age_s: float = kafka_property("metadata.max.age.ms", seconds(0), 300.0)
+    metadata_max_age_s: float = kafka_property(
+        "metadata.max.age.ms", seconds(0, is_long=True), 300.0
+    )
     retries: int = kafka_property("retries", whole_number(0, INT32_MAX), INT32_MAX)
     enable_idempotence: bool = kafka_property("enable.idempotence", boolean, True)
-    buffer_memory: int = kafka_property("buffer.memory", whole_number(1, 2**53), 32 * MIB)
+    buffer_memory: int = kafka_property("buffer.memory", whole_number(1, INT64_MAX), 32 * MIB)
     # The name is librdkafka's. The Java client has class names here, which mean nothing to us.
     partitioner: str = kafka_property("partitioner", one_of(*PARTITIONERS), "murmur2")
     transactional_id: str | None = kafka_property("transactional.id", text)

@@ -16,6 +16,8 @@ from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net.secret import Secret
 
 _BLANKS = "".join(map(chr, range(0x21)))  # those of Java's String.trim
+INT64_MAX: Final = 2**63 - 1
+_MOST_MS: Final = 2**31 - 1
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,20}")
 
 
@@ -33,14 +35,27 @@ def whole_number(least: int, most: int) -> Callable[[str, str], int]:
     return read
 
 
-def seconds(least_ms: int = 1) -> Callable[[str, str], float]:
-    """A reader of milliseconds, as seconds."""
-    read_ms = whole_number(least_ms, 2**31 - 1)
+def seconds(least_ms: int = 1, *, is_long: bool = False) -> Callable[[str, str], float]:
+    """A reader of milliseconds, as seconds; `is_long` where Kafka has 64 bits for them.
+
+    Who gives more than 32 bits hold means never, and no time-out of the system's is longer.
+    """
+    read_ms = whole_number(least_ms, INT64_MAX if is_long else _MOST_MS)
 
     def read(name: str, text: str) -> float:
-        return read_ms(name, text) / 1000
+        return min(read_ms(name, text), _MOST_MS) / 1000
 
     return read
+
+
+def seconds_or_never(name: str, text: str) -> float:
+    """A reader of milliseconds, of which -1 never pass."""
+    if text.strip() == "-1":
+        return _MOST_MS / 1000
+    try:
+        return seconds(0, is_long=True)(name, text)
+    except ConfigError as error:
+        raise ConfigError(name, text, f"{error.allowed}, or -1") from error
 
 
 def one_of(*allowed: str) -> Callable[[str, str], str]:

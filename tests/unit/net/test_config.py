@@ -34,6 +34,7 @@ GOOD = [
     ("reconnect.backoff.ms", "10", "reconnect_backoff_s", 0.01),
     ("reconnect.backoff.max.ms", "20", "reconnect_backoff_max_s", 0.02),
     ("connections.max.idle.ms", "1000", "connections_max_idle_s", 1.0),
+    ("connections.max.idle.ms", "0", "connections_max_idle_s", 0.0),
     ("isolation.level", "READ_COMMITTED", "isolation_level", "read_committed"),
     ("check.crcs", "False", "check_crcs", False),
     ("fetch.max.bytes", "1", "fetch_max_bytes", 1),
@@ -57,7 +58,8 @@ BAD = [
     ("retry.backoff.max.ms", "1.5", "whole number"),
     ("reconnect.backoff.ms", "-1", "from 0"),
     ("reconnect.backoff.max.ms", "soon", "whole number"),
-    ("connections.max.idle.ms", "0", "from 1"),
+    ("connections.max.idle.ms", "-2", "from 0 to 9223372036854775807, or -1"),
+    ("retry.backoff.ms", "9223372036854775808", "from 0 to 9223372036854775807"),
     ("isolation.level", "serializable", "read_uncommitted or read_committed"),
     ("check.crcs", "yes", "true or false"),
     ("capture.errors", "maybe", "true or false"),
@@ -78,6 +80,24 @@ def test_every_property_has_a_good_example():
 def test_every_property_that_can_be_wrong_has_a_bad_example():
     free_text = {"client.id", "client.rack", "capture.to"}
     assert {name for name, *_ in BAD} == NAMES - free_text
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("socket.connection.setup.timeout.ms", "9223372036854775807"),
+        ("retry.backoff.max.ms", "2147483648"),
+        ("reconnect.backoff.ms", "9223372036854775807"),
+        ("reconnect.backoff.max.ms", "4294967296"),
+        ("connections.max.idle.ms", "9223372036854775807"),
+        ("connections.max.idle.ms", "-1"),
+    ],
+)
+def test_a_time_that_kafka_has_64_bits_for_is_one_that_never_comes(name, text):
+    longest_s = (2**31 - 1) / 1000  # no time-out of the system's is longer
+    config = ClientConfig.parse({"bootstrap.servers": "b-1:9092", name: text})
+    attribute = next(found for other, _, found, _ in GOOD if other == name)
+    assert getattr(config, attribute) == longest_s
 
 
 @pytest.mark.parametrize(("name", "text", "attribute", "value"), GOOD)
