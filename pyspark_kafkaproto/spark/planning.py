@@ -267,8 +267,13 @@ def _check(item: OffsetRange, log: _Log, options: ReadOptions) -> None:
     if item.start is not None and item.start < log.earliest:
         stop = log.latest if item.stop is None else item.stop
         raise _gone(f"in offset [{item.start}, {stop})", item, log)
-    if item.start is None and item.stop is not None and item.stop < log.earliest:
+    if _ends_before(item, log):
         raise _gone(f"up to offset {item.stop}", item, log)
+
+
+def _ends_before(item: OffsetRange, log: _Log) -> bool:
+    """Whether it starts wherever the log does, and is to end, by number, before that."""
+    return item.start is None and item.stop is not None and item.stop < log.earliest
 
 
 def _gone(what: str, item: OffsetRange, log: _Log) -> DataLoss:
@@ -285,7 +290,7 @@ def _cut(item: OffsetRange, log: _Log) -> OffsetRange:
     stop = None if item.stop is None else min(max(item.stop, log.earliest), log.latest)
     if start is not None and start > log.latest:
         stop = start  # nothing: what is written later lies below what was asked for, too
-    if start is None and item.stop is not None and item.stop < log.earliest:
+    if _ends_before(item, log):
         start = stop  # nothing: all that is there lies behind what was asked for
     cut = replace(item, start=start, stop=stop)
     if cut != item:

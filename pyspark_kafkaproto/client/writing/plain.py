@@ -35,8 +35,7 @@ _MICROS = 1000
 _IN_A_SECOND = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
 # What Python and Arrow say of values that do not fit a column.
 _UNUSABLE = (TypeError, ValueError, OverflowError)
-_MOST_MICROS = 2**63 - 1  # what encoders take
-_MOST_MILLIS = _MOST_MICROS // _MICROS
+_MOST_MILLIS = (2**63 - 1) // _MICROS  # encoders take microseconds
 
 
 class ProducerRecord(NamedTuple):
@@ -102,14 +101,15 @@ def _columns_of(given: Sequence[ProducerRecord], times_ms: Sequence[int]) -> dic
         (now_ms if record.timestamp_ms is None else _as_int(record.timestamp_ms)) * _MICROS
         for record, now_ms in zip(given, times_ms, strict=True)
     ]
-    times = pa.timestamp("us", "UTC")
-    if any(abs(number) > _MOST_MICROS for number in micros):
+    try:
+        times = pa.array(micros, pa.timestamp("us", "UTC"))
+    except OverflowError:
         # As milliseconds such a row can be told by its number, and be put aside.
-        micros, times = [number // _MICROS for number in micros], pa.timestamp("ms", "UTC")
+        times = pa.array([number // _MICROS for number in micros], pa.timestamp("ms", "UTC"))
     columns = {
         "value": pa.array([record.value for record in given], pa.large_binary()),
         "topic": pa.array([record.topic for record in given], pa.string()),
-        "timestamp": pa.array(micros, times),
+        "timestamp": times,
     }
     # What none of them has would be looked at row by row all the same.
     if any(record.key is not None for record in given):
