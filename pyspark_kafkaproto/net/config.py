@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net.properties import (
     ALIKE,
+    INT32_MAX,
     boolean,
     kafka_property,
     meant,
@@ -95,13 +96,13 @@ class ClientConfig(SecurityConfig):
     # The Java client asks for 1 MiB a partition and 50 MiB in all. A large answer is decoded
     # while it comes, so that its size costs no time, but all of it is memory. What other sizes
     # give: docs/benchmarks.md.
-    fetch_max_bytes: int = kafka_property("fetch.max.bytes", whole_number(1, 2**31 - 1), 8 * MIB)
+    fetch_max_bytes: int = kafka_property("fetch.max.bytes", whole_number(1, INT32_MAX), 8 * MIB)
     max_partition_fetch_bytes: int = kafka_property(
-        "max.partition.fetch.bytes", whole_number(1, 2**31 - 1), 8 * MIB
+        "max.partition.fetch.bytes", whole_number(1, INT32_MAX), 8 * MIB
     )
     # The name is librdkafka's: the Java client has no cap of its own.
     receive_message_max_bytes: int = kafka_property(
-        "receive.message.max.bytes", whole_number(1000, 2**31 - 1), 256 * MIB
+        "receive.message.max.bytes", whole_number(1000, INT32_MAX), 256 * MIB
     )
 
     @classmethod

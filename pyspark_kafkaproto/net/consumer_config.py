@@ -15,6 +15,7 @@ from typing import Final
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net.config import ClientConfig
 from pyspark_kafkaproto.net.properties import (
+    INT32_MAX,
     boolean,
     kafka_property,
     names_of,
@@ -106,12 +107,12 @@ class ConsumerConfig:
     heartbeat_interval_s: float = kafka_property("heartbeat.interval.ms", seconds(), 3.0)
     max_poll_interval_s: float = kafka_property("max.poll.interval.ms", seconds(), 300.0)
     # 500 in the Java client, whose users have records one by one.
-    max_poll_records: int | None = kafka_property("max.poll.records", whole_number(1, 2**31 - 1))
+    max_poll_records: int | None = kafka_property("max.poll.records", whole_number(1, INT32_MAX))
     auto_offset_reset: str = kafka_property("auto.offset.reset", _reset, "latest")
     enable_auto_commit: bool = kafka_property("enable.auto.commit", boolean, True)
     auto_commit_interval_s: float = kafka_property("auto.commit.interval.ms", seconds(0), 5.0)
     exclude_internal_topics: bool = kafka_property(_INTERNAL, boolean, True)
-    fetch_min_bytes: int = kafka_property("fetch.min.bytes", whole_number(0, 2**31 - 1), 1)
+    fetch_min_bytes: int = kafka_property("fetch.min.bytes", whole_number(0, INT32_MAX), 1)
     fetch_max_wait_s: float = kafka_property("fetch.max.wait.ms", seconds(0), 0.5)
     metadata_max_age_s: float = kafka_property(
         "metadata.max.age.ms", seconds(0, is_long=True), 300.0

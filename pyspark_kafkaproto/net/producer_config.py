@@ -14,6 +14,7 @@ from typing import Any, Final
 from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net.config import MIB, ClientConfig
 from pyspark_kafkaproto.net.properties import (
+    INT32_MAX,
     INT64_MAX,
     boolean,
     kafka_property,
@@ -27,8 +28,6 @@ from pyspark_kafkaproto.net.properties import (
 )
 
 _log = logging.getLogger(__name__)
-
-INT32_MAX: Final = 2**31 - 1
 
 _CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 # The least and the most of the codecs that have levels (KIP-390).

@@ -16,8 +16,8 @@ from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net.secret import Secret
 
 _BLANKS = "".join(map(chr, range(0x21)))  # those of Java's String.trim
+INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
-_MOST_MS: Final = 2**31 - 1
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,20}")
 
 
@@ -40,10 +40,10 @@ def seconds(least_ms: int = 1, *, is_long: bool = False) -> Callable[[str, str],
 
     Who gives more than 32 bits hold means never, and no time-out of the system's is longer.
     """
-    read_ms = whole_number(least_ms, INT64_MAX if is_long else _MOST_MS)
+    read_ms = whole_number(least_ms, INT64_MAX if is_long else INT32_MAX)
 
     def read(name: str, text: str) -> float:
-        return min(read_ms(name, text), _MOST_MS) / 1000
+        return min(read_ms(name, text), INT32_MAX) / 1000
 
     return read
 
@@ -51,7 +51,7 @@ def seconds(least_ms: int = 1, *, is_long: bool = False) -> Callable[[str, str],
 def seconds_or_never(name: str, text: str) -> float:
     """A reader of milliseconds, of which -1 never pass."""
     if text.strip() == "-1":
-        return _MOST_MS / 1000
+        return INT32_MAX / 1000
     try:
         return seconds(0, is_long=True)(name, text)
     except ConfigError as error:

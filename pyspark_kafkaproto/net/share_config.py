@@ -15,6 +15,7 @@ from pyspark_kafkaproto.errors import ConfigError
 from pyspark_kafkaproto.net.config import ClientConfig
 from pyspark_kafkaproto.net.consumer_config import ConsumerConfig
 from pyspark_kafkaproto.net.properties import (
+    INT32_MAX,
     kafka_property,
     names_of,
     one_of,
@@ -56,9 +57,9 @@ class ShareConfig:
     acquire_mode: str = kafka_property(
         "share.acquire.mode", one_of("batch_optimized", "record_limit"), "batch_optimized"
     )
-    max_poll_records: int = kafka_property("max.poll.records", whole_number(1, 2**31 - 1), 500)
+    max_poll_records: int = kafka_property("max.poll.records", whole_number(1, INT32_MAX), 500)
     max_poll_interval_s: float = kafka_property("max.poll.interval.ms", seconds(), 300.0)
-    fetch_min_bytes: int = kafka_property("fetch.min.bytes", whole_number(0, 2**31 - 1), 1)
+    fetch_min_bytes: int = kafka_property("fetch.min.bytes", whole_number(0, INT32_MAX), 1)
     fetch_max_wait_s: float = kafka_property("fetch.max.wait.ms", seconds(0), 0.5)
 
     @classmethod
