@@ -32,15 +32,26 @@ unset SPARK_HOME
 export OPENBLAS_NUM_THREADS=1
 
 failed=""
+cache="$venv/pytest-cache"  # of one step: the names of the tests that failed in it
 
-# Run one named step to its end; the run goes on whatever comes out.
+# The names of the tests that failed in this step, where it ran any, below its own.
+failed_tests() {
+    found="$cache/v/cache/lastfailed"
+    lines=$(sed -n 's/^ *"\(.*\)": true,*$/    \1/p' "$found" 2>/dev/null) || true
+    printf '%s' "${lines:+
+$lines}"
+}
+
+# Run one named step to its end; the run goes on whatever comes out. Tests that failed are named
+# again at its end, many screens below.
 step() {
     name=$1
     began=$SECONDS
     shift
     say "== $name"
-    "$@" </dev/null || failed="$failed  $name (exit code $?)
-"
+    rm -rf "$cache"
+    "$@" </dev/null || failed="$failed
+  $name (exit code $?)$(failed_tests)"
     say "   ($((SECONDS - began)) s)"
 }
 
@@ -121,7 +132,8 @@ if [ -z "$only_checks" ]; then
     # -n 3: two processes leave a third of two cores idle, as many of these tests wait. Deadlines
     # leave room for neighbours: with -n 8 all pass. Plain pytest draws fewer inputs.
     step "tests without a broker" \
-        python -m pytest -q -n 3 --hypothesis-profile=full -m "$length and not ($needs_broker)"
+        python -m pytest -q -n 3 -o "cache_dir=$cache" \
+        --hypothesis-profile=full -m "$length and not ($needs_broker)"
     # Most of the Java programs end before what is optimised in them would pay.
     java_options=${JDK_JAVA_OPTIONS--XX:TieredStopAtLevel=1}
     make_archives  # fuzzing leaves it a core
@@ -130,12 +142,13 @@ if [ -z "$only_checks" ]; then
     # Each process has brokers and a Spark of its own, and whole files, so that those are shared.
     use_archives
     step "tests with a broker" env "JDK_JAVA_OPTIONS=$java_options" \
-        python -m pytest -q -n "$(broker_processes)" --dist loadfile --no-loadscope-reorder \
+        python -m pytest -q -n "$(broker_processes)" -o "cache_dir=$cache" \
+        --dist loadfile --no-loadscope-reorder \
         --hypothesis-profile=full -m "$length and ($needs_broker)"
 fi
 
 if [ -n "$failed" ]; then
-    printf 'FAILED:\n%s' "$failed" >&2
+    printf 'FAILED:%s\n' "$failed" >&2
     exit 1
 fi
 say "all passed"

@@ -63,32 +63,36 @@ class Network:
     def _relay(self, endpoint: Endpoint) -> Endpoint:
         if endpoint not in self._relays:
             listener = socket.create_server(("127.0.0.1", 0))
-            self._sockets.append(listener)
+            self._keep(listener)
             self._relays[endpoint] = Endpoint(*listener.getsockname())
             self._start(self._accept, listener, endpoint)
         return self._relays[endpoint]
 
     def _start(self, work, *arguments) -> None:
         thread = threading.Thread(target=work, args=arguments, daemon=True)
-        self._threads.append(thread)
         thread.start()
+        self._threads.append(thread)  # whoever closes can only wait for one that has started
+
+    def _keep(self, sock: socket.socket) -> None:
+        """It ends with the rest, also where that is over by now."""
+        self._sockets.append(sock)
+        if self._is_closed:
+            sock.shutdown(socket.SHUT_RDWR)
 
     def _accept(self, listener: socket.socket, endpoint: Endpoint) -> None:
         with listener, suppress(OSError):  # closed
             while True:
                 near, _ = listener.accept()
-                self._sockets.append(near)
+                self._keep(near)
                 self._start(self._join, near, endpoint)
 
     def _join(self, near: socket.socket, endpoint: Endpoint) -> None:
         with near, suppress(OSError):  # the broker is dead
             self._whole.wait()
             with socket.create_connection((endpoint.host, endpoint.port)) as far:
-                self._sockets.append(far)
+                self._keep(far)
                 back = threading.Thread(target=self._pass, args=(far, near), daemon=True)
                 back.start()
-                if self._is_closed:
-                    far.shutdown(socket.SHUT_RDWR)
                 self._pass(near, far)
                 back.join()
 

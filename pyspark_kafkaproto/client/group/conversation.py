@@ -50,6 +50,8 @@ _PART_FOR_ANYBODY: Final = 0.2
 class MemberRouter(Router):
     """Tries again by itself, unless told not to, or nobody waits for it any more.
 
+    What is under way when a member ends may fail after that: nothing follows it.
+
     Args:
         config: the client's configuration.
         anybody_s: at first.
@@ -57,7 +59,8 @@ class MemberRouter(Router):
     Attributes:
         anybody_s: how long to wait for a broker that is asked what others know as well, where there
             are others: no heartbeat is sent meanwhile.
-        is_over: whether the member has ended: what fails from now on is not tried again.
+        is_over: whether the member has ended: what fails from now on is not tried again, and no
+            broker is turned to any more.
     """
 
     is_over = False
@@ -70,6 +73,12 @@ class MemberRouter(Router):
         """See `Router.retrying`; who has ended tries nothing again."""
         again = attempt if self._tries_once else partial(self._unless_over, attempt)
         return super().retrying(what, again, deadline)
+
+    def connect(self, endpoint: Endpoint, deadline: Deadline) -> Connection:
+        """See `Contacts.connect`; who has ended turns to nobody."""
+        if self.is_over:
+            raise LocalProtocolError(CLOSED)
+        return super().connect(endpoint, deadline)
 
     def _ask(self, endpoint: Endpoint, request: Any, deadline: Deadline) -> Any:
         has_others = len(self._everybody()) > 1

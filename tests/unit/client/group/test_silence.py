@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 
@@ -9,6 +10,7 @@ import pytest
 
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import DeadlineExceeded
+from pyspark_kafkaproto.net.transport import Transport
 from tests.fault.network import Network
 from tests.unit.client.group.polling import poll_rows
 
@@ -57,3 +59,22 @@ def test_the_commits_of_who_closes_and_is_not_heard_have_failed(network, closing
     ((offsets, error),) = told
     assert offsets == {FIRST: 7}
     assert isinstance(error, DeadlineExceeded)
+
+
+def test_who_has_closed_connects_to_nobody_any_more(network, member_of, brokers, monkeypatch):
+    consumer = member_of(**SHORT)
+    poll_rows(consumer, 40)
+    opened = []
+    connect = Transport.connect
+    monkeypatch.setattr(Transport, "connect", lambda *how: opened.append(how) or connect(*how))
+    with network.cut():
+        consumer.commit({FIRST: 7}, wait=False)
+        consumer.close()
+        opened.clear()
+        for node in list(brokers.places()):
+            brokers.stop(node)
+    keepers = [item for item in threading.enumerate() if item.name == "kafkaproto-group-g"]
+    for keeper in keepers:
+        keeper.join(10)
+        assert not keeper.is_alive()
+    assert opened == []
