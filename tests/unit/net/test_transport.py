@@ -291,10 +291,10 @@ def _read_all(sock, into, size):
 def test_peer_that_reads_nothing_ends_a_send_at_the_deadline(joined):
     transport, _ = joined
     began = time.monotonic()
-    with pytest.raises(DeadlineExceeded, match=r"send: not done within 0\.2 s"):
-        transport.send(bytes(64 << 20), Deadline.after(0.2))
+    with pytest.raises(DeadlineExceeded, match=r"send: not done within 0\.5 s"):
+        transport.send(bytes(64 << 20), Deadline.after(0.5))
     # A time-out per system call would have taken twice that: the first call sends a part.
-    assert time.monotonic() - began < 0.4
+    assert time.monotonic() - began < 1.0
 
 
 @pytest.mark.slow

@@ -129,9 +129,12 @@ def test_many_answers_that_flow_hold_nobody_up(asked, timeout_s):
     try:
         while not first.take_in():
             deadline.check("waiting for an answer")
-        began = time.monotonic()
-        assert wait_for_answers([connection for connection, _ in asked], timeout_s) == [first]
-        assert time.monotonic() - began < 0.1
+        took_s = []
+        for _ in range(5):  # others may have the processor in one of them
+            began = time.monotonic()
+            assert wait_for_answers([connection for connection, _ in asked], timeout_s) == [first]
+            took_s.append(time.monotonic() - began)
+        assert min(took_s) < 0.1
     finally:
         done.set()
         flowing.join()
