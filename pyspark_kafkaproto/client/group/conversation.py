@@ -100,9 +100,11 @@ class Conversation(ABC):
     Attributes:
         router: whom it asks through.
         has_left: whether the coordinator was told, elsewhere, that the member goes, or never is.
+        may_be_heard: whether a coordinator was reached, and may have heard of the member.
     """
 
     has_left = False
+    may_be_heard = False
     _advice: Mapping[int, str]  # by error code: what to do about it
 
     def __init__(self, config: ConsumerConfig) -> None:
@@ -206,6 +208,7 @@ class Conversation(ABC):
             try:
                 place = self.router.coordinator(self._group, soon)
                 connection = self.router.connect(place, soon)
+                self.may_be_heard = True
                 answered = within(answer_s)
                 if meanwhile is None:
                     answer = self.router.request(connection, request, answered, most)

@@ -74,8 +74,8 @@ class IncrementalKeeper(Keeper[Coordinator]):
         try:
             answer = self._let_in(who)
         except KafkaProtoError:
-            if self._membership.state is State.CLOSED:
-                self._leave_aside(who, self._soon)  # it may have been heard
+            if self._membership.state is State.CLOSED and self._coordinator.may_be_heard:
+                self._leave_aside(who, self._soon)
             raise
         if self._membership.state is State.CLOSED:
             # Meanwhile: whoever has closed it did not know that we would be let in.

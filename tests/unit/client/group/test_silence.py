@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -13,6 +15,7 @@ from pyspark_kafkaproto.errors import DeadlineExceeded
 from pyspark_kafkaproto.net.transport import Transport
 from tests.fault.network import Network
 from tests.unit.client.group.polling import poll_rows
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -64,17 +67,42 @@ def test_the_commits_of_who_closes_and_is_not_heard_have_failed(network, closing
 def test_who_has_closed_connects_to_nobody_any_more(network, member_of, brokers, monkeypatch):
     consumer = member_of(**SHORT)
     poll_rows(consumer, 40)
-    opened = []
-    connect = Transport.connect
-    monkeypatch.setattr(Transport, "connect", lambda *how: opened.append(how) or connect(*how))
+    opened = _connections(monkeypatch)
     with network.cut():
         consumer.commit({FIRST: 7}, wait=False)
         consumer.close()
         opened.clear()
         for node in list(brokers.places()):
             brokers.stop(node)
-    keepers = [item for item in threading.enumerate() if item.name == "kafkaproto-group-g"]
-    for keeper in keepers:
-        keeper.join(10)
-        assert not keeper.is_alive()
+    _see_keepers_end()
     assert opened == []
+
+
+def test_who_has_met_no_broker_looks_for_none_once_it_is_closed(
+    consumer_of, protocol, monkeypatch, caplog
+):
+    opened = _connections(monkeypatch)
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{nobody.getsockname()[1]}"
+        consumer = consumer_of(bootstrap_servers=address, group_protocol=protocol)
+        until(lambda: opened)
+        consumer.close()
+        opened.clear()
+        _see_keepers_end()
+    assert opened == []
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def _connections(monkeypatch) -> list[tuple]:
+    """Those that are opened from now on."""
+    opened: list[tuple] = []
+    connect = Transport.connect
+    monkeypatch.setattr(Transport, "connect", lambda *how: opened.append(how) or connect(*how))
+    return opened
+
+
+def _see_keepers_end() -> None:
+    for keeper in [item for item in threading.enumerate() if item.name == "kafkaproto-group-g"]:
+        keeper.join(15)
+        assert not keeper.is_alive()
