@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
+from weakref import proxy
 
 from pyspark_kafkaproto.arrow import to_record_batches, wanted_columns
 from pyspark_kafkaproto.client.group import patience
@@ -29,6 +30,7 @@ from pyspark_kafkaproto.client.reading.beside import Beside, decoding_threads
 from pyspark_kafkaproto.client.reading.block import Block
 from pyspark_kafkaproto.client.reading.decode import BlockReading
 from pyspark_kafkaproto.client.reading.ranges import ReadSettings
+from pyspark_kafkaproto.client.weakly import weakly
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.error_codes import UNSTABLE_OFFSET_COMMIT
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
@@ -269,7 +271,8 @@ class Reading:
     def _rows_of(self, block: Block) -> BlockRows:
         # Now: when its rows are asked for, the block behind it may have come.
         epoch = self._tail.read_epoch(block.progress.topic_partition)
-        return BlockRows(block, self._decoded(block, epoch))
+        # Without `self`, which has it: a member that nobody closes lets go of its sockets at once.
+        return BlockRows(block, Reading._decoded(proxy(self), block, epoch))
 
     def _decoded(self, block: Block, epoch: int) -> Iterator[pa.RecordBatch]:
         item = block.progress.topic_partition
@@ -320,7 +323,8 @@ class Reading:
             self._told.partitions.clear()
         left_out = self.positions.keys() & self._told.partitions
         positions = {item: at for item, at in self.positions.items() if item not in left_out}
-        terms = self._config, self._router, self._reset, self.seen, self._sessions
+        reset = weakly(self._reset)
+        terms = self._config, self._router, reset, self.seen, self._sessions
         tail = Tail(positions, *terms, left_out)
         tail.hold(self.paused)
         return tail

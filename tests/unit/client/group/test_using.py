@@ -7,7 +7,9 @@ import re
 import signal
 import threading
 import time
+import weakref
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -121,6 +123,25 @@ def test_a_member_that_nobody_holds_any_more_leaves_and_commits_nothing(
         assert filled.asked("ConsumerGroupHeartbeat")[-1].member_epoch == -1
     else:
         assert filled.asked("LeaveGroup")[-1].members[0].reason == "the consumer was dropped"
+
+
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+@pytest.mark.parametrize("ends", ["closed", "dropped"])
+@pytest.mark.usefixtures("no_collector")
+def test_nothing_of_what_reads_is_left_when_a_member_ends(filled, member_of, ends):
+    """Sockets, and answers of many megabytes: collectors look at neither."""
+    with member_of() as other:
+        config = replace(other.config, max_poll_records=3)
+    held = Consumer(config, {"orders"})
+    poll_rows(held, 3)
+    left = [weakref.ref(held._reading), *map(weakref.ref, held._router.connections.kept)]
+    if ends == "closed":
+        held.close()
+    thread = held._keeper._thread
+    del held
+    assert [one() for one in left] == [None] * len(left)
+    thread.join(PATIENCE_S)
+    assert not thread.is_alive()
 
 
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
