@@ -70,6 +70,7 @@ class Tap:
         self._lock = threading.Lock()
         self._end = threading.Lock()  # let go of with the last connection of a closed tap
         self._end.acquire()
+        self._clients: set[FrameStream] = set()  # also those that have no broker yet
         self._streams: set[FrameStream] = set()
         self._is_closed = False
         try:
@@ -96,7 +97,7 @@ class Tap:
         """Stop listening, end every connection, and wait until all of it is written."""
         with self._lock:
             self._is_closed = True
-            streams = list(self._streams)
+            streams = self._streams | self._clients
         self._close_listeners()
         for stream in streams:
             stream.close()
@@ -124,23 +125,36 @@ class Tap:
 
     def _serve(self, client: FrameStream, broker: Endpoint) -> None:
         """One client's connection, to its end."""
+        with self._lock:
+            is_late = self._is_closed
+            self._clients |= set() if is_late else {client}
+        try:
+            if not is_late:
+                self._lead(client, broker)
+        finally:
+            client.close()
+            with self._lock:
+                self._clients.discard(client)
+
+    def _lead(self, client: FrameStream, broker: Endpoint) -> None:
+        """Join it to the broker."""
         try:
             upstream = FrameStream.connect(broker, Deadline.after(_CONNECT_S))
         except KafkaProtoError as error:
-            _log.warning("%s is turned away: %s", client.there, error)
-            client.close()
+            if not self._is_closed:  # else whoever has closed it has ended the client
+                _log.warning("%s is turned away: %s", client.there, error)
             return
         both = {client, upstream}
         with self._lock:
             is_late = self._is_closed
             self._streams |= set() if is_late else both
         if is_late:
-            client.close()
             upstream.close()
             return
         try:
             self._record(client, upstream, broker)
         finally:
+            upstream.close()
             with self._lock:
                 self._streams -= both
                 if self._is_closed and not self._streams:
@@ -149,7 +163,12 @@ class Tap:
     def _record(self, client: FrameStream, upstream: FrameStream, broker: Endpoint) -> None:
         track = self._recorder.connection(_address(client.there), _address(broker))
         talk = _Talk(track, self._listen)
-        down = threading.Thread(target=_pump, args=(upstream, client, talk.response), daemon=True)
+        down = threading.Thread(
+            target=_pump,
+            name=f"tap, answers of {broker}",
+            args=(upstream, client, talk.response),
+            daemon=True,
+        )
         down.start()
         _pump(client, upstream, talk.request)
         down.join()

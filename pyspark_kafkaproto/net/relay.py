@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from pyspark_kafkaproto.errors import RemoteProtocolError
+from pyspark_kafkaproto.errors import ConnectionFailed, RemoteProtocolError
 from pyspark_kafkaproto.net.deadline import Deadline
 from pyspark_kafkaproto.net.transport import Endpoint, open_socket
 from pyspark_kafkaproto.wire.frame import SIZE_PREFIX_BYTES, frame_size
@@ -39,7 +39,13 @@ class FrameStream:
     @classmethod
     def connect(cls, endpoint: Endpoint, deadline: Deadline) -> FrameStream:
         """A stream to `endpoint`; ConnectionFailed names the stage."""
-        return cls(open_socket(endpoint, deadline))
+        sock = open_socket(endpoint, deadline)
+        try:
+            return cls(sock)
+        except OSError as error:  # the broker has hung up by now
+            sock.close()
+            reason = error.strerror or str(error)
+            raise ConnectionFailed(str(endpoint), "connect", reason) from error
 
     def receive(self) -> bytes | None:
         """The next frame without its size prefix; None when the stream is over.
@@ -114,7 +120,8 @@ class Listener:
                 # The client left before it was served; or there are no sockets left for one.
                 time.sleep(_PAUSE_S)
                 continue
-            threading.Thread(target=self._serve, args=(stream,), daemon=True).start()
+            name = f"tap {self.endpoint}, client {stream.there}"
+            threading.Thread(target=self._serve, name=name, args=(stream,), daemon=True).start()
 
     def close(self) -> None:
         """Accept nobody any more."""

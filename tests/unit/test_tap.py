@@ -14,7 +14,7 @@ import pytest
 from pyspark_kafkaproto import tap as tap_module
 from pyspark_kafkaproto.capture.link import ACK, FIN
 from pyspark_kafkaproto.cluster import KafkaCluster
-from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
+from pyspark_kafkaproto.errors import ConfigError, ConnectionFailed, KafkaProtoError
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline, Endpoint, relay
 from pyspark_kafkaproto.net.relay import FrameStream
@@ -23,6 +23,7 @@ from pyspark_kafkaproto.wire.frame import encode_response
 from tests.fake_broker import FakeCluster
 from tests.interrupted import Interrupted
 from tests.unit.capture.wire import read
+from tests.waiting import until
 
 
 def has_ipv6():
@@ -115,6 +116,37 @@ def test_a_client_that_comes_while_it_is_closed_is_turned_away():
         tap._serve(client, broker)
         client.close.assert_called_once_with()
         assert len(file.getvalue()) == size
+
+
+def test_a_client_whose_broker_is_not_reached_yet_is_ended_as_the_tap_is_closed(
+    monkeypatch, caplog
+):
+    reached, given_up = Event(), Event()
+
+    def nobody_answers(endpoint, deadline):
+        reached.set()
+        given_up.wait(10)
+        raise ConnectionFailed(str(endpoint), "connect", "no answer")
+
+    monkeypatch.setattr(relay, "open_socket", nobody_answers)
+    tap = Tap(0, Endpoint("127.0.0.1", 1), io.BytesIO().write)
+    with socket.create_connection(tap.endpoint, timeout=5) as client:
+        assert reached.wait(10)
+        tap.close()
+        assert client.recv(1) == b""
+        given_up.set()
+    until(lambda: not any("client" in thread.name for thread in threading.enumerate()))
+    assert not caplog.records
+
+
+def test_a_broker_that_hangs_up_at_once_ends_the_connection(monkeypatch, caplog):
+    monkeypatch.setattr(relay, "open_socket", lambda *_: socket.socket())  # as it is by then
+    with (
+        Tap(0, Endpoint("127.0.0.1", 1), io.BytesIO().write) as tap,
+        socket.create_connection(tap.endpoint, timeout=5) as client,
+    ):
+        assert client.recv(1) == b""
+    assert "is turned away: broker 127.0.0.1:1: connect failed" in caplog.text
 
 
 def test_a_broker_that_is_not_there_ends_the_connection():
