@@ -187,7 +187,8 @@ class LoadTest:
         self._began = time.monotonic()
         self._took_s: float | None = None
         for work in (self._produce, self._consume):
-            threading.Thread(target=self._run, args=(work,), daemon=True).start()
+            name = f"kafkaproto-load{work.__name__}"
+            threading.Thread(target=self._run, name=name, args=(work,), daemon=True).start()
 
     def wait(self, timeout_s: float) -> bool:
         """Wait until it has ended, or for so long; whether it has ended."""

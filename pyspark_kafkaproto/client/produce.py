@@ -169,7 +169,7 @@ class Producer:
             self._send_drawn(data)
             return
         if self._transactions is not None:
-            self._transactions.check_open()
+            self._check_open(self._transactions)
         with self._alone(), self._ending():
             intake = self._intake
             given = intake.given
@@ -253,7 +253,7 @@ class Producer:
             BrokerError: they cannot be committed; the transaction can only be aborted then.
         """
         transactions = self._transactional
-        transactions.check_open()
+        self._check_open(transactions)
         given = checked_offsets(offsets)
         check_group(group, member)
         with self._alone(), self._ending():
@@ -284,6 +284,8 @@ class Producer:
             if transactions.is_open:
                 with self._ending():
                     self._write_out()
+            elif transactions.is_ready:
+                self._check_going()
             may_come_late = self._sender.may_come_late
             self._end(transactions, commit=True, within_s=within_s, may_come_late=may_come_late)
             return self._take_written()
@@ -408,9 +410,12 @@ class Producer:
 
         Raises:
             BrokerError: one does not exist or may not be seen.
+            LocalProtocolError: another thread uses the producer, or it has ended.
         """
-        self._targets.find(names)
-        return {name: len(self._targets[name].topic.partitions) for name in names}
+        with self._alone():
+            self._check_going()
+            self._targets.find(names)
+            return {name: len(self._targets[name].topic.partitions) for name in names}
 
     @property
     def waits_for(self) -> str:
@@ -437,6 +442,16 @@ class Producer:
             is_open = self._transactions is not None and self._transactions.is_open
             way_on = "abort_transaction, and begin another" if is_open else "make a new one"
             raise LocalProtocolError(f"this producer has ended, {self._ended_by}: {way_on}")
+
+    def _check_open(self, transactions: Transactions) -> None:
+        """Refuse what has to happen inside a transaction; who has ended is not told to begin one.
+
+        Raises:
+            LocalProtocolError: none is open.
+        """
+        if transactions.is_ready:
+            self._check_going()
+        transactions.check_open()
 
     def _end_by(self, error: BaseException) -> None:
         # Of a child process the answers are its parent's. And a call from what makes the rows may

@@ -122,6 +122,11 @@ class Transactions:
         return self._state is _State.OPEN
 
     @property
+    def is_ready(self) -> bool:
+        """Whether the next one can be begun."""
+        return self._state in {_State.READY, _State.DENIED}
+
+    @property
     def is_to_end(self) -> bool:
         """Whether one is open, or its end is not known."""
         return self._state in {_State.OPEN, _State.COMMITTING, _State.ABORTING}
@@ -156,7 +161,7 @@ class Transactions:
         Raises:
             LocalProtocolError: a transaction is open, or its end is not known.
         """
-        if self._state not in {_State.READY, _State.DENIED}:
+        if not self.is_ready:
             raise LocalProtocolError(self._state.value)
 
     def begin(self, *, is_anew: bool = False) -> Identity:

@@ -828,6 +828,9 @@ def test_an_ended_producer_says_why(brokers, producer, clock):
     closed.close()
     with pytest.raises(LocalProtocolError, match="it was closed"):
         closed.send(numbered(1))
+    with pytest.raises(LocalProtocolError, match="it was closed"):
+        closed.check_topics({"orders"})
+    assert not closed._router.connections.kept
 
 
 def test_leaving_the_with_flushes_and_an_error_does_not(brokers, producer):

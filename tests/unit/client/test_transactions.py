@@ -78,6 +78,21 @@ def test_a_child_process_ends_no_transaction_of_its_parents(brokers, producer, m
 
 
 @pytest.mark.usefixtures("level")
+def test_a_producer_that_was_closed_is_not_told_to_begin_a_transaction(producer):
+    writer = producer(transactional_id="t")
+    writer.begin_transaction()
+    writer.close()
+    for use in (
+        writer.begin_transaction,
+        lambda: writer.send(ROWS),
+        lambda: writer.send_offsets_to_transaction({ONE: 1}, "g"),
+        writer.commit_transaction,
+    ):
+        with pytest.raises(LocalProtocolError, match="it was closed: make a new one"):
+            use()
+
+
+@pytest.mark.usefixtures("level")
 def test_what_is_being_compressed_is_given_up_with_its_transaction(brokers, producer, monkeypatch):
     monkeypatch.setattr(compressing, "compressing_threads", lambda _: 2)
     go_on, compress = threading.Event(), compression.compress
