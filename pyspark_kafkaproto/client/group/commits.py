@@ -117,14 +117,31 @@ class Commits:
         self.report()
 
     def see_last_through(self, deadline: Deadline) -> None:
-        """The same of who closes: what is not answered by then has failed, as far as is known."""
-        try:
-            self.see_through(deadline)
-        except DeadlineExceeded as error:
-            self.report()  # others were answered before
-            unheard, self._unwaited = self._unwaited, []
-            for commit in unheard:
+        """The same of who closes: what is not answered by then has failed, as far as is known.
+
+        Where the listener fails the others are told of all the same: there is no next time.
+        """
+        failed: Exception | None = None
+        for commit in list(self._unwaited):
+            error = self._last_error_of(commit, deadline)
+            if commit not in self._unwaited:  # the listener has committed, and was told of others
+                continue
+            if commit.is_done:
+                self._note(commit)
+            self._unwaited.remove(commit)
+            try:
                 self._tell(commit, error)
+            except Exception as why:  # noqa: BLE001 - raised below, the first one
+                failed = failed or why
+        if failed is not None:
+            raise failed
+
+    def _last_error_of(self, commit: Commit, deadline: Deadline) -> KafkaProtoError | None:
+        try:
+            self._membership.wait_for(commit, deadline)
+        except DeadlineExceeded as error:
+            return error
+        return commit.error
 
     def report(self) -> None:
         """Tell what became of commits that nobody waited for.

@@ -60,6 +60,26 @@ def test_a_listener_that_fails_is_told_of_the_others_the_next_time():
     assert told == [({FIRST: offset}, failed) for offset in (7, 8, 9)]
 
 
+@pytest.mark.parametrize("answered", [0, 1, 3])
+def test_a_listener_that_fails_is_told_of_all_the_others_as_its_consumer_closes(answered):
+    told = []
+
+    def tell(offsets, error):
+        told.append(offsets)
+        raise ZeroDivisionError(len(told))
+
+    config = ConsumerConfig.parse({"bootstrap.servers": "b:1", "group.id": "g"})
+    membership = Membership()
+    commits = Commits(config, membership, Seen, tell)
+    for offset in (7, 8, 9):
+        commits.give({FIRST: CommittedOffset(offset)}, wait=False)
+    membership.answer(membership.take_commits()[:answered], None)
+    with pytest.raises(ZeroDivisionError, match="1"):
+        commits.see_last_through(Deadline.after(0.0))
+    assert told == [{FIRST: offset} for offset in (7, 8, 9)]
+    assert commits.is_at(FIRST, 9) is (answered == 3)
+
+
 @pytest.mark.parametrize("nth", range(1, 8))
 def test_wherever_the_telling_is_interrupted_what_failed_is_given_again(nth):
     config = ConsumerConfig.parse({"bootstrap.servers": "b:1", "group.id": "g"})
