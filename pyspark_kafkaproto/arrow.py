@@ -436,11 +436,25 @@ def _timestamp_input(array: pa.Array, name: str | None) -> TimestampInput:
 
 
 def _as_micros(array: pa.Array, name: str) -> pa.Array:
+    kind = pa.timestamp("us", array.type.tz)
+    if array.type.unit == "ns":
+        return _micros_of_nanos(array.cast(pa.int64())).cast(kind)
     try:
-        return array.cast(pa.timestamp("us", array.type.tz), safe=array.type.unit != "ns")
+        return array.cast(kind)
     except pa.ArrowInvalid as error:  # a producer has put such rows aside before
         expected = f"a time that 64 bits of microseconds can tell: {error}"
         raise _refused(name, array.type, expected) from error
+
+
+def _micros_of_nanos(nanos: pa.Array) -> pa.Array:
+    """Whole microseconds, int64, of which none is later: Arrow's division goes towards 1970."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - only for nanoseconds
+
+    micros = pc.divide(nanos, 1000)
+    earliest = pc.min_max(nanos).as_py()["min"]
+    if earliest is None or earliest >= 0:
+        return micros
+    return pc.if_else(pc.less(nanos, 0), pc.subtract(pc.divide(pc.add(nanos, 1), 1000), 1), micros)
 
 
 def _headers_input(array: pa.Array) -> HeadersInput:

@@ -363,6 +363,18 @@ def test_timestamps_of_every_unit(unit, number, expected_ms, zone):
     assert written(batch, timestamp_column="at", now_ms=9) == expected
 
 
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_a_time_before_1970_is_before_1970_in_microseconds_too(zone):
+    numbers = [-1, -999, -1000, -1001, 999, None, 1000, 7_999_999, -(2**63)]
+    times = pa.array([0, *numbers], pa.timestamp("ns", zone)).slice(1)
+    columns = write_columns(arrow_batch(value=pa.nulls(9), at=times), timestamp_column="at")
+    micros, validity, first = columns.timestamps
+    found = memoryview(micros).cast("B").cast("q")[first:].tolist()
+    assert validity is not None
+    del numbers[5], found[5]
+    assert found == [number // 1000 for number in numbers]
+
+
 @pytest.mark.parametrize("unit", ["s", "ms"])
 def test_timestamps_that_microseconds_cannot_tell(unit):
     batch = arrow_batch(value=pa.array([b""]), at=pa.array([2**62], pa.timestamp(unit)))

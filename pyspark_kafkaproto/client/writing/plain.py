@@ -5,6 +5,7 @@ Slow by nature, an object per record: the way of the data never comes through he
 
 from __future__ import annotations
 
+import math
 import operator
 import reprlib
 import time
@@ -129,7 +130,12 @@ def _columns_of(given: Sequence[ProducerRecord], times_ms: Sequence[int]) -> dic
 
 
 def _as_int(number: Any) -> Any:
-    """A whole number as Python's: NumPy's may be too short to multiply, and Arrow takes none."""
+    """A number as a whole one of Python's: NumPy's may be too short to multiply.
+
+    Arrow takes none of those, and would cut a fraction off towards 1970.
+    """
+    if isinstance(number, float):
+        return math.floor(number)
     return operator.index(number) if hasattr(number, "__index__") else number
 
 

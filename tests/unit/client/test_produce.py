@@ -362,6 +362,8 @@ def test_a_column_that_is_there_twice_is_refused_where_it_counts(producer, name)
         ProducerRecord(b"", partition=0.5),
         ProducerRecord(b"", timestamp_ms="now"),
         ProducerRecord(b"", timestamp_ms=1 << 63),
+        ProducerRecord(b"", timestamp_ms=float("nan")),
+        ProducerRecord(b"", timestamp_ms=float("inf")),
     ],
 )
 @pytest.mark.parametrize("others", [0, 5])
@@ -557,6 +559,15 @@ def test_numbers_that_are_not_pythons_own_are_numbers(brokers, producer):
     writer.send([ProducerRecord("x", partition=Whole(), timestamp_ms=Whole())])
     writer.flush()
     assert times_of(brokers.logs["orders", 1]) == [1]
+
+
+def test_fractions_of_a_millisecond_are_left_out(brokers, producer):
+    writer = producer()
+    writer.send([ProducerRecord("", partition=0, timestamp_ms=at) for at in (0.0, 7.999)])
+    writer.flush()
+    assert times_of(brokers.logs["orders", 0]) == [0, 7]
+    with pytest.raises(RecordRefused, match=r"row 3: its timestamp, .* before 1970"):
+        writer.send([ProducerRecord(""), ProducerRecord("", timestamp_ms=-0.0001)])
 
 
 @pytest.mark.slow

@@ -958,6 +958,26 @@ def test_a_timestamp_beyond_64_bits_of_microseconds_is_named_or_put_aside(
     assert all(words.encode() in reason for reason in reasons)
 
 
+@pytest.mark.parametrize(
+    ("unit", "number"),
+    [
+        *[("ns", -1), ("ns", -999), ("ns", -1000), ("ns", -(2**63)), ("us", -1), ("us", -999)],
+        *[("ms", -1), ("s", -1)],
+    ],
+)
+def test_a_time_before_1970_is_named_or_put_aside(brokers, producer, letters, unit, number):
+    times = pa.array([0, number, None], pa.timestamp(unit, "UTC"))
+    columns = {"value": ["0", "1", "2"], "at": times, "partition": [0, 0, 0]}
+    batch = pa.RecordBatch.from_pydict(columns)
+    with pytest.raises(RecordRefused, match=r"orders-0, row 1: its timestamp, .* before 1970"):
+        producer(timestamp_column="at").send(batch)
+    with producer(dead_letter_topic="letters", timestamp_column="at") as writer:
+        writer.send(batch)
+    assert values(brokers.logs["orders", 0]) == texts([0, 2])
+    assert times_of(brokers.logs["orders", 0])[0] == 0
+    assert values(letters) == texts([1])
+
+
 @pytest.mark.parametrize("number", [(2**63 - 1) // 1000 + 1, 2**63 - 1, -(2**63)])
 def test_such_a_timestamp_of_a_plain_record_is_named_or_put_aside(
     brokers, producer, letters, number
