@@ -22,6 +22,7 @@ from pyspark_kafkaproto.client.writing.picking import (
     beyond_micros,
     by_topic,
     is_within,
+    own_partitions,
     partition_column,
     rows_but,
 )
@@ -152,7 +153,7 @@ class Appending:
         columns = write_columns(batch, timestamp_column=picked.timestamp_column)
         placed = target.placement.place(
             columns,
-            partition_column(batch),
+            own_partitions(batch),
             batch.nbytes // batch.num_rows,
             len(target.topic.partitions),
             sorted(target.leaders),

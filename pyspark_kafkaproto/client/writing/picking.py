@@ -162,10 +162,10 @@ def _text(name: bytes) -> str | bytes:
 
 
 def partition_column(batch: pa.RecordBatch) -> pa.Array | None:
-    """The rows' own partitions, int32; None where no row has one.
+    """The rows' own partitions, integers of any size; None where no row has one.
 
     Raises:
-        ConfigError: they are no integers, or one is no 32-bit number.
+        ConfigError: they are no integers.
     """
     import pyarrow as pa  # noqa: PLC0415 - as above
 
@@ -176,10 +176,15 @@ def partition_column(batch: pa.RecordBatch) -> pa.Array | None:
         return None
     if not pa.types.is_integer(column.type):
         raise ConfigError("schema", f"partition {column.type}", "partition has to be an int")
-    try:
-        return column.cast(pa.int32())
-    except pa.ArrowInvalid as error:
-        raise ConfigError("partition", str(error), "a partition is a 32-bit number") from error
+    return column
+
+
+def own_partitions(batch: pa.RecordBatch) -> pa.Array | None:
+    """The same, int32; of rows whose partitions all are the topic's."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    column = partition_column(batch)
+    return None if column is None else column.cast(pa.int32())
 
 
 def is_within(given: pa.Array, count: int) -> bool:

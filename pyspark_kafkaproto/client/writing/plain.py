@@ -121,7 +121,11 @@ def _columns_of(given: Sequence[ProducerRecord], times_ms: Sequence[int]) -> dic
             None if record.partition is None else operator.index(record.partition)
             for record in given
         ]
-        columns["partition"] = pa.array(partitions, pa.int32())
+        try:
+            columns["partition"] = pa.array(partitions, pa.int32())
+        except pa.ArrowInvalid:
+            # With 64 bits such a row can be told by its number, and be put aside.
+            columns["partition"] = pa.array(partitions, pa.int64())
     if any(record.headers for record in given):
         pair = pa.struct([("key", pa.binary()), ("value", pa.binary())])
         headers = [[(key, value) for key, value in record.headers] for record in given]

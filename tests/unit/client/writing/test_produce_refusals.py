@@ -657,6 +657,41 @@ def test_a_topic_that_is_no_utf_8_is_named_or_put_aside(brokers, producer, lette
     assert sum(len(values(brokers.logs["orders", n])) for n in (0, 1)) == len(names) - len(bad)
 
 
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [
+        *[(pa.int64(), 2**32), (pa.int64(), 2**63 - 1), (pa.int64(), -(2**63))],
+        *[(pa.uint64(), 2**64 - 1), (pa.uint32(), 2**31), (pa.int32(), -(2**31))],
+        *[(pa.int8(), -1), (pa.uint8(), 255)],
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("topic", ["orders", None])
+def test_a_partition_that_no_topic_has_is_named_or_put_aside(
+    brokers, producer, letters, clock, kind, number, topic
+):
+    columns = {"value": ["0", "1", "2"], "partition": pa.array([0, number, 0], kind)}
+    batch = pa.RecordBatch.from_pydict({**columns, "topic": ["orders"] * 3})
+    with pytest.raises(RecordRefused, match=f"orders, row 1: there is no partition {number}: the"):
+        producer(topic).send(batch)
+    with producer(topic, dead_letter_topic="letters") as writer:
+        writer.send(batch)
+        writer.send(batch.slice(1))
+    assert values(brokers.logs["orders", 0]) == texts([0, 2, 2])
+    assert values(letters) == texts([1, 1])
+
+
+def test_such_a_partition_of_a_plain_record_is_named_or_put_aside(brokers, producer, letters):
+    records = numbered(3)
+    records[1] = records[1]._replace(partition=2**32)
+    with pytest.raises(RecordRefused, match=rf"orders, row 1: there is no partition {2**32}: the"):
+        producer().send(records)
+    with producer(dead_letter_topic="letters") as writer:
+        writer.send(records)
+    assert values(brokers.logs["orders", 0]) == texts([0, 2])
+    assert values(letters) == texts([1])
+
+
 def test_a_refused_row_may_have_a_finer_timestamp(producer, letters):
     batch = pa.RecordBatch.from_pydict(
         {"value": ["0"], "partition": [7], "at": pa.array([1_234_567_890], pa.timestamp("ns"))}
