@@ -7,7 +7,7 @@ import pytest
 from pyspark_kafkaproto import KafkaCluster, Producer, ProducerRecord, TopicPartition
 from pyspark_kafkaproto.cluster import NewTopic
 from pyspark_kafkaproto.devbroker import DevBroker
-from pyspark_kafkaproto.errors import BrokerError
+from pyspark_kafkaproto.errors import BrokerError, ConnectionFailed
 from pyspark_kafkaproto.messages.describe_producers import DescribeProducersRequest
 from pyspark_kafkaproto.net import Deadline
 from tests.console import console_lines
@@ -101,6 +101,22 @@ def test_deleted_records_do_not_disturb_a_producer(broker, kafka_tool, new_topic
             (written,) = producer.flush().values()
             assert (written.last_offset, written.restarts) == (start + 9, 0)
             kafka_tool("DeleteRecordsCommand", "--offset-json-file", str(file))
+
+
+def test_who_sends_more_than_a_broker_takes_at_once_is_told_what_to_set(tmp_path):
+    limit = {"socket.request.max.bytes": "200000"}
+    with DevBroker(tmp_path / "data", properties=limit) as broker:
+        make_topic(broker.bootstrap_servers, "orders", 8)
+        config = {"bootstrap.servers": broker.bootstrap_servers, "batch.size": 100_000}
+        records = [ProducerRecord(b"x" * 50_000, partition=number) for number in range(8)]
+        writer = Producer(config | {"retries": 3}, topic="orders")
+        writer.send(records)
+        told = r"(?s)tried 4 times.*socket\.request\.max\.bytes.*max\.request\.size \(1048576\)"
+        with pytest.raises(ConnectionFailed, match=told):
+            writer.flush()
+        with Producer(config | {"max.request.size": 150_000}, topic="orders") as writer:
+            writer.send(records)
+            assert sum(written.records for written in writer.flush().values()) == len(records)
 
 
 def test_a_broker_that_came_up_again_is_given_nothing_twice(tmp_path):

@@ -70,6 +70,8 @@ class Batch:
             smallest; empty for none. A broker that has that one does not know it again by the
             sequences of this one.
         overtaken_by: a later one that was written where this one would have to be; None for none.
+        hang_ups: how often in a row its connection was ended instead of an answer. asked_bytes: the
+            largest request that was under way then, at the last time.
         failures: what was tried and how it ended, different ones only.
     """
 
@@ -84,6 +86,8 @@ class Batch:
     may_come: bool = False
     doubtful: tuple[int, ...] = ()
     overtaken_by: Batch | None = None
+    hang_ups: int = 0
+    asked_bytes: int = 0
     failures: list[str] = field(default_factory=list)
 
     @property
@@ -131,6 +135,14 @@ class Batch:
         text = str(error)
         if text not in self.failures and len(self.failures) < _MOST_FAILURES:
             self.failures.append(text)
+
+    def note_hang_up(self, asked_bytes: int | None) -> None:
+        """Of a try that failed: the largest request under way on a connection that was ended.
+
+        None: it was answered, or nobody took connections.
+        """
+        self.hang_ups = 0 if asked_bytes is None else self.hang_ups + 1
+        self.asked_bytes = asked_bytes or 0
 
     def row_numbers(self) -> list[int]:
         """The number of each record's row, in the order of the records."""

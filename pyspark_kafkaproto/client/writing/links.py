@@ -36,6 +36,11 @@ class SentProduce(NamedTuple):
     topics: Mapping[bytes, str]
     deadline: Deadline
 
+    @property
+    def size_bytes(self) -> int:
+        """Of all its batches."""
+        return sum(batch.size_bytes for _, batch in self.batches.values())
+
 
 class Link:
     """The connection to one leader.

@@ -26,6 +26,7 @@ from pyspark_kafkaproto.client.writing.verdicts import (
     Verdict,
     after_last_try,
     cannot_go_on,
+    given_up,
     out_of_order,
     verdict_on,
 )
@@ -241,7 +242,7 @@ class Sender:
     def _may_go(self, queue: PartitionQueue, now: float) -> bool:
         head = queue.head
         if head is not None and not queue.in_flight and head.is_overdue:
-            raise self._given_up(queue, head)
+            raise given_up(queue, head, self._config)
         return queue.can_send(now)
 
     def _forget_idle(self) -> None:
@@ -276,8 +277,11 @@ class Sender:
             )  # fmt: skip
         except (ConnectionFailed, DeadlineExceeded) as error:
             link.has_failed = True
+            asked_bytes = _asked_bytes(error, link, sum(batch.size_bytes for _, batch in chosen))
             for queue, batch in chosen:  # a part of a request at most: brokers wait for the rest
-                self._try_later(queue, batch, error, link.endpoint, was_sent=False)
+                self._try_later(
+                    queue, batch, error, link.endpoint, was_sent=False, asked_bytes=asked_bytes
+                )
             self._lose(link, error)
             return False
         for queue, batch in chosen:
@@ -477,6 +481,7 @@ class Sender:
     def _lose(self, link: Link, error: KafkaProtoError) -> None:
         """The connection is of no use any more: everything in flight on it is sent again."""
         lost = [pair for sent in link.sent for pair in sent.batches.values()]
+        asked_bytes = _asked_bytes(error, link)
         self.may_come_late |= bool(lost)
         link.drop()
         self._router.note_failure(link.endpoint, error)
@@ -484,7 +489,7 @@ class Sender:
             if queue.sequences.is_shortened and queue.identity.is_transactional:
                 raise cannot_go_on(queue, batch) from error
             batch.may_be_written = batch.may_come = True
-            self._try_later(queue, batch, error, link.endpoint)
+            self._try_later(queue, batch, error, link.endpoint, asked_bytes=asked_bytes)
         for queue in self._ready.values():
             if queue.is_led_by(link.endpoint):
                 queue.depose()
@@ -498,14 +503,20 @@ class Sender:
         leader: Leader | None = None,
         *,
         was_sent: bool = True,
+        asked_bytes: int | None = None,
     ) -> None:
-        """Send a batch in flight again, at once where it is known who leads instead of `asked`."""
+        """Send a batch in flight again, at once where it is known who leads instead of `asked`.
+
+        was_sent, asked_bytes: see `Batch.note` and `Batch.note_hang_up`.
+        """
         is_first = not queue.has_failed  # of several in flight: they fail for one reason
         queue.give_back(batch)
         self._ready[queue.partition] = queue
         batch.note(error, was_sent=was_sent)
+        if not isinstance(error, DeadlineExceeded):  # that tells neither
+            batch.note_hang_up(asked_bytes)
         if batch.tries > self._config.retries:
-            raise after_last_try(error, queue, batch, self._config.retries) from error
+            raise after_last_try(error, queue, batch, self._config) from error
         is_about_leader = not isinstance(error, BrokerError) or error.error.refreshes_metadata
         if is_about_leader and (leader is not None or queue.is_led_by(asked)):
             queue.depose(leader)
@@ -524,7 +535,7 @@ class Sender:
         until = min(self._end_of_pause(queue.failures_in_a_row, now), end_of_patience)
         if until > head.tried_within(self._config.delivery_timeout_s).at:
             head.note(error)
-            raise self._given_up(queue, head) from error
+            raise given_up(queue, head, self._config) from error
         queue.paused_until = until
 
     def _end_of_pause(self, failures: int, now: float) -> float:
@@ -541,10 +552,6 @@ class Sender:
             self._pauses[level] = now, end
         return end
 
-    def _given_up(self, queue: PartitionQueue, batch: Batch) -> DeadlineExceeded:
-        what = f"write {batch} to {queue.partition}"
-        return DeadlineExceeded(what, self._config.delivery_timeout_s, batch.failures)
-
     def _idle_s(self) -> float:
         """How long nothing is to be done unless an answer comes."""
         now = time.monotonic()
@@ -555,6 +562,16 @@ class Sender:
             if queue.head is not None and not queue.in_flight
         ]
         return max(0.0, min(moments, default=now + _PAUSE_S) - now)
+
+
+def _asked_bytes(error: KafkaProtoError, link: Link, begun_bytes: int = 0) -> int | None:
+    """The largest request under way on a connection that was ended; None if that is not why.
+
+    begun_bytes: of one that did not leave as a whole.
+    """
+    if not isinstance(error, ConnectionFailed) or error.stage not in ("send", "receive"):
+        return None
+    return max([begun_bytes, *(sent.size_bytes for sent in link.sent)])
 
 
 def _new_leader(

@@ -31,10 +31,12 @@ from pyspark_kafkaproto.error_codes import (
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConnectionFailed,
+    DeadlineExceeded,
     KafkaProtoError,
     LocalProtocolError,
 )
 from pyspark_kafkaproto.messages.produce import ProduceResponse
+from pyspark_kafkaproto.net import ProducerConfig
 
 TOO_LARGE = frozenset({MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE})
 _ABOUT_RECORDS = TOO_LARGE | {INVALID_TIMESTAMP, INVALID_RECORD}
@@ -49,6 +51,10 @@ _NOT_APPENDED = (
     | _ABOUT_THE_PRODUCER
     | {CORRUPT_MESSAGE, NOT_ENOUGH_REPLICAS, CONCURRENT_TRANSACTIONS}
 )
+
+# A broker that is started again hangs up, too: once, and on requests of any size.
+_MANY_HANG_UPS = 2
+_LARGE_BYTES = 1 << 16
 
 WITHOUT_IDEMPOTENT_WRITE = "enable.idempotence=false does without"
 _ADVICE = {
@@ -166,10 +172,39 @@ def cannot_go_on(queue: PartitionQueue, batch: Batch) -> LocalProtocolError:
     )
 
 
+def given_up(queue: PartitionQueue, batch: Batch, config: ProducerConfig) -> DeadlineExceeded:
+    """The error of a batch that was not delivered in its time."""
+    what = f"write {batch} to {queue.partition}"
+    error = DeadlineExceeded(what, config.delivery_timeout_s, batch.failures)
+    _advise(error, batch, config)
+    return error
+
+
 def after_last_try(
-    error: KafkaProtoError, queue: PartitionQueue, batch: Batch, retries: int
+    error: KafkaProtoError, queue: PartitionQueue, batch: Batch, config: ProducerConfig
 ) -> KafkaProtoError:
     """The last error of a batch, and that it was the last."""
+    last = _after_last_try(error, queue, batch, config.retries)
+    _advise(last, batch, config)
+    return last
+
+
+def _advise(error: KafkaProtoError, batch: Batch, config: ProducerConfig) -> None:
+    """Say what may be the cause where a large request ends the connection each time."""
+    if batch.hang_ups < _MANY_HANG_UPS or batch.asked_bytes < _LARGE_BYTES:
+        return
+    request, size = config.client.named("max.request.size"), config.client.named("batch.size")
+    error.add_line(
+        f"{batch.hang_ups} tries in a row ended with the connection, while a request with "
+        f"{batch.asked_bytes} bytes of records was under way. A broker, or what stands before it, "
+        "hangs up on requests that are too large for it (socket.request.max.bytes): if so, raise "
+        f"that, or set {request} ({config.max_request_size}) and {size} ({config.batch_size}) lower"
+    )
+
+
+def _after_last_try(
+    error: KafkaProtoError, queue: PartitionQueue, batch: Batch, retries: int
+) -> KafkaProtoError:
     tried = f"tried {batch.tries} times (retries is {retries})"
     if isinstance(error, BrokerError):  # it names the batch
         return error.saying("; ".join(filter(None, (error.message, tried))))

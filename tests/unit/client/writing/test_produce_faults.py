@@ -6,18 +6,20 @@ from functools import partial
 
 import pytest
 
-from pyspark_kafkaproto.client import ProducerRecord
+from pyspark_kafkaproto.client import Producer, ProducerRecord
 from pyspark_kafkaproto.client import produce as produce_module
 from pyspark_kafkaproto.client.writing.plain import decoded_batch, records_of
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.error_codes import DUPLICATE_SEQUENCE_NUMBER
 from pyspark_kafkaproto.errors import (
     BrokerError,
+    ConnectionFailed,
     DeadlineExceeded,
     KafkaProtoError,
     RemoteProtocolError,
 )
 from pyspark_kafkaproto.messages.produce import ProduceResponse
+from pyspark_kafkaproto.net import ProducerConfig
 from pyspark_kafkaproto.records.layout import HEADER
 from tests.examples import first, marked
 from tests.fake_broker import DEFAULT, STALL, FakeTopic, close, cut, late, topic_id_of
@@ -422,6 +424,58 @@ def test_delivery_timeout_ends_the_tries_and_tells_of_them(brokers, producer):
         r".*NOT_ENOUGH_REPLICAS",
     ):
         writer.flush()
+
+
+LARGE = [ProducerRecord(random.Random(1).randbytes(100_000), partition=0)]
+HANGS_UP = r"\n\d+ tries in a row ended with the connection, while a request with {} bytes.*"
+
+
+def advice_on(request_bytes, prefix=""):
+    names = r"socket\.request\.max\.bytes.*{0}max.request.size \(1048576\).*{0}batch.size"
+    return HANGS_UP.format(request_bytes) + names.format(prefix)
+
+
+@pytest.mark.parametrize("others", [[], numbered(1, 0, 1)])
+def test_an_error_of_what_ends_its_connection_each_time_says_why_that_may_be(
+    brokers, producer, others
+):
+    for number in (0, 1):
+        brokers.topics["orders"].move(number, 1)
+    brokers.on("Produce", close())
+    writer = producer(delivery_timeout_ms=400, request_timeout_ms=200, linger_ms=0)
+    writer.send(LARGE + others)
+    with pytest.raises(DeadlineExceeded, match=r"(?s)closed the conn.*" + advice_on(r"100\d+")):
+        writer.flush()
+
+
+def test_so_does_the_last_try_of_a_few(brokers, producer):
+    brokers.on("Produce", close())
+    properties = {"bootstrap.servers": brokers.bootstrap_servers, "retries": "2"}
+    writer = Producer(ProducerConfig.parse(properties, "kafka."), topic="orders")
+    writer.send(LARGE)
+    with pytest.raises(
+        ConnectionFailed, match=r"(?s)tried 3 times.*" + advice_on(r"\d+", "kafka.")
+    ):
+        writer.flush()
+
+
+@pytest.mark.parametrize(
+    ("records", "answers"),
+    [
+        (numbered(), [close()] * 3),
+        (LARGE, [close(), refusing(19), close()]),
+        (LARGE, [close(), close(), refusing(19)]),
+    ],
+)
+def test_what_is_small_or_does_not_end_it_each_time_is_not_blamed(
+    brokers, producer, records, answers
+):
+    brokers.on("Produce", *answers)
+    writer = producer(retries=len(answers) - 1)
+    writer.send(records)
+    with pytest.raises(KafkaProtoError, match="tried 3 times") as caught:
+        writer.flush()
+    assert "in a row" not in str(caught.value)
 
 
 @pytest.mark.slow
