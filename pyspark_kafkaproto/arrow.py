@@ -122,7 +122,7 @@ def wanted_columns(schema: pa.Schema) -> Columns:
 
 
 def to_record_batches(
-    decoded: Decoded, topic: str, partition: int, schema: pa.Schema
+    decoded: Decoded, topic: str, partition: int, schema: pa.Schema, option: str = "schema"
 ) -> list[pa.RecordBatch]:
     """The rows of one decoded chunk, in order, their buffers wrapped and not copied.
 
@@ -134,10 +134,11 @@ def to_record_batches(
         topic: the topic's name.
         partition: the partition's number.
         schema: made by `schema_for`.
+        option: what the schema was asked for with.
 
     Raises:
         ConfigError: a key or value that is to be a string is not UTF-8; names the topic-partition
-            and the first such offset.
+            and the first such offset, and `option`.
         LocalProtocolError: `decoded` lacks a column of the schema.
     """
     if not schema.names:
@@ -146,7 +147,7 @@ def to_record_batches(
     for name, kind, build, is_text in _plan_of(schema):
         array = build(decoded, topic, partition, kind)
         if is_text:
-            _check_text(array, name, decoded, topic, partition)
+            _check_text(array, name, decoded, f"{topic}-{partition}", option)
         arrays.append(array)
     shortest = min(map(len, arrays))
     if shortest == decoded.rows:
@@ -244,7 +245,7 @@ def _as_java(content: bytes) -> str:
     return _SURROGATE.sub(b"\xff", content).decode(errors="replace")
 
 
-def _check_text(array: pa.Array, name: str, decoded: Decoded, topic: str, partition: int) -> None:
+def _check_text(array: pa.Array, name: str, decoded: Decoded, place: str, option: str) -> None:
     """A string column has to be UTF-8: Spark would carry anything on unseen."""
     try:
         array.validate(full=True)
@@ -252,9 +253,9 @@ def _check_text(array: pa.Array, name: str, decoded: Decoded, topic: str, partit
         row = _first_not_text(array)
         offset = memoryview(_decoded(decoded.offsets)).cast("B").cast("q")[row]
         raise ConfigError(
-            "schema",
+            option,
             f"{name} string",
-            f"the {name} of {topic}-{partition} at offset {offset} is not UTF-8; read it as binary",
+            f"the {name} of {place} at offset {offset} is not UTF-8; read it as binary",
         ) from error
 
 

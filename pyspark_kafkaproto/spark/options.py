@@ -129,7 +129,11 @@ def gather(
         driver=driver_config(client, values),
         # Spark runs a task for each processor that it has: a thread more would be one too many.
         settings=ReadSettings(
-            values["failOnDataLoss"], values["maxBatchBytes"], values["mode"], uses_threads=False
+            values["failOnDataLoss"],
+            values["maxBatchBytes"],
+            values["mode"],
+            uses_threads=False,
+            columns_option="schema" if values["columns"] is None else "columns",
         ),
         subscribe=values["subscribe"],
         subscribe_pattern=values["subscribePattern"],

@@ -62,7 +62,7 @@ def read_batches(
         LocalProtocolError: it was begun in another process, which was forked.
     """
     say_which_codec()
-    process = os.getpid()
+    process, option = os.getpid(), settings.columns_option
     fetcher = Fetcher(task, config, settings)
     wanted = wanted_columns(schema)
     with closing(Beside(decoding_threads(settings.uses_threads))) as beside:
@@ -73,7 +73,7 @@ def read_batches(
                     if keeps_damaged(schema):
                         yield damaged_batch(found, topic, partition, schema)
                 elif found.rows:
-                    yield from to_record_batches(found, topic, partition, schema)
+                    yield from to_record_batches(found, topic, partition, schema, option)
                 check_process("reading", process)
     for progress in fetcher.progress:
         _log.info("read %s: %s", progress.range, progress.report)

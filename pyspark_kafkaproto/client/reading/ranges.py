@@ -80,12 +80,14 @@ class ReadSettings:
         mode: whether a damaged batch fails the read, is left out, or is kept aside.
         uses_threads: whether threads of its own receive, and decode, beside the reader's: faster
             where a processor would have nothing to do. None: if this process may use several.
+        columns_option: what the columns were asked for with, as errors about them name it.
     """
 
     fail_on_data_loss: bool = True
     batch_limit_bytes: int = DEFAULT_BATCH_LIMIT_BYTES
     mode: Mode = Mode.FAILFAST
     uses_threads: bool | None = None
+    columns_option: str = "schema"
 
 
 @dataclass(slots=True)

@@ -107,6 +107,16 @@ def test_empty_plan_of_spark_gives_no_rows(brokers, planned):
     assert list(reader.read(planned)) == []
 
 
+@pytest.mark.parametrize("option", ["columns", "schema"])
+def test_text_that_is_no_utf_8_is_blamed_on_what_asked_for_text(brokers, option):
+    brokers.logs["orders", 1].append(b"plain", b"\xff")
+    asked = source(brokers, **({"columns": "value string"} if option == "columns" else {}))
+    reader = asked.reader(StructType([StructField("value", StringType())]))
+    told = f"option '{option}' is 'value string': the value of orders-1 at offset 21 is not UTF-8"
+    with pytest.raises(ConfigError, match=told):
+        [list(reader.read(partition)) for partition in reader.partitions()]
+
+
 def test_input_partition_of_another_source_is_refused(brokers):
     reader = source(brokers).reader(default_schema(include_headers=False))
     with pytest.raises(LocalProtocolError, match="not an input partition of this source"):
