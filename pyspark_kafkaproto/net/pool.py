@@ -154,6 +154,21 @@ class Connections:
                 if end.has_passed and not connection.in_flight and place.take(connection, end):
                     connection.close()
 
+    def close_ended(self) -> None:
+        """Close what is of no use any more: brokers have ended it, or nobody used it for too long.
+
+        Of those that were ended only this thread's: another may be about to use its own.
+        """
+        self._leave_parents_connections()
+        self._close_unused()
+        own = threading.get_ident()
+        places = [place for (_, thread), place in list(self._places.items()) if thread == own]
+        for place in places:
+            for connection in list(place.kept):
+                is_of_use = connection.in_flight or connection.is_idle
+                if not is_of_use and place.take(connection):
+                    connection.close()
+
     def close(self) -> None:
         """Close all."""
         for connection in self.kept:
@@ -187,4 +202,6 @@ def connections_for(config: ClientConfig) -> Connections:
     for other, unused in list(_pools.items())[:-1]:
         if len(_pools) > MOST_POOLS and not unused.is_busy:
             _pools.pop(other, None)  # not closed: another thread may be about to use it
+    for kept in list(_pools.values()):
+        kept.close_ended()  # those that nobody uses would do that never
     return pool

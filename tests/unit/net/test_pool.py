@@ -243,6 +243,62 @@ def test_pools_of_configurations_that_nobody_uses_are_let_go(cluster, endpoint, 
     busy.close()
 
 
+def ended(connection):
+    """Wait for the end of a connection that its broker has closed."""
+    deadline = soon()
+    while not connection._transport.is_readable():
+        deadline.check("waiting for the end of the connection")
+    return connection
+
+
+def test_what_brokers_have_closed_does_not_wait_in_pools_that_nobody_uses(
+    cluster, endpoint, monkeypatch
+):
+    monkeypatch.setattr(pool_module, "_pools", {})
+    idle, used = (
+        ClientConfig.parse(_properties(cluster) | {"client.id": name}) for name in ("idle", "used")
+    )
+    unused, other = connections_for(idle).get(endpoint, soon()), []
+    thread = threading.Thread(
+        target=lambda: other.append(connections_for(idle).get(endpoint, soon()))
+    )
+    thread.start()
+    thread.join()
+    cluster.hang_up()
+    ended(unused)
+    ended(*other)
+    connections_for(used)
+    assert not unused.is_open
+    assert other[0].is_open  # its thread may be about to use it
+    alive = connections_for(idle).get(endpoint, soon())
+    waiting = connections_for(used).get(endpoint, soon())
+    waiting.send(ALL_TOPICS, soon())
+    ended(waiting)  # its answer is there
+    connections_for(used)
+    assert alive.is_open
+    assert waiting.is_open
+    for pool in pool_module._pools.values():
+        pool.close()
+
+
+def test_what_is_in_pools_that_nobody_uses_is_closed_in_time(clock, cluster, endpoint, monkeypatch):
+    monkeypatch.setattr(pool_module, "_pools", {})
+    idle = _properties(cluster) | {"client.id": "idle", "connections.max.idle.ms": "1000"}
+    kept = []
+
+    def keep():
+        kept.append(connections_for(ClientConfig.parse(idle)).get(endpoint, soon()))
+
+    thread = threading.Thread(target=keep)
+    thread.start()
+    thread.join()
+    connections_for(ClientConfig.parse(_properties(cluster)))
+    assert kept[0].is_open
+    clock.sleep(1.1)
+    connections_for(ClientConfig.parse(_properties(cluster)))
+    assert not kept[0].is_open
+
+
 def test_so_many_pools_are_kept_and_no_more(cluster, monkeypatch):
     monkeypatch.setattr(pool_module, "_pools", {})
     monkeypatch.setattr(pool_module, "MOST_POOLS", 2)
