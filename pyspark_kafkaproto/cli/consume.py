@@ -23,6 +23,7 @@ from pyspark_kafkaproto.client.committed import check_commits
 from pyspark_kafkaproto.client.following import Following, Offsets
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.errors import KafkaProtoError
+from pyspark_kafkaproto.net.retry import is_retriable
 
 _FOLLOW_S = 0.3
 
@@ -116,7 +117,7 @@ def consume(  # noqa: PLR0913, PLR0917 - one for each option
         committed = _committed(cluster, group, partitions, is_to_commit=commit)
     wanted = _Wanted(start or "earliest", stop, group or "", committed)
     refused = Refused()
-    printer = _Printer(cluster, Bounds(cluster, refused), wanted, render, count)
+    printer = _Printer(cluster, Bounds(cluster, refused), wanted, render, count, follows=follow)
     with _committing(group if commit else None, printer.following):
         missing = printer.print_led(partitions)
         if follow:  # what comes to those that are refused would be missed
@@ -212,8 +213,11 @@ class _Printer:
         wanted: _Wanted,
         render: Render,
         count: int | None,
+        *,
+        follows: bool,
     ) -> None:
         self.following = Following(cluster, {})
+        self._follows = follows
         self._bounds = bounds
         self._wanted = wanted
         self._render = render
@@ -245,7 +249,8 @@ class _Printer:
     def _print_until(self, stops: Offsets) -> None:
         """Everything from where it is to `stops`, or what is left of the count."""
         total = self.following.count_until(stops)
-        with _progress(total if self._left is None else min(total, self._left)) as advance:
+        most = total if self._left is None else min(total, self._left)
+        with self._outlasting(), _progress(most) as advance:
             for record in islice(self.following.records_until(stops), self._left):
                 sys.stdout.buffer.write(self._render(record))
                 self.following.note_read(record)
@@ -253,6 +258,16 @@ class _Printer:
                     self._left -= 1
                 advance()
         sys.stdout.buffer.flush()
+
+    @contextmanager
+    def _outlasting(self) -> Iterator[None]:
+        """Where it follows, a failure to read is told, and what is left is read later."""
+        try:
+            yield
+        except KafkaProtoError as error:
+            if not (self._follows and is_retriable(error)):
+                raise
+            click.echo(f"{error}\ntried again as long as it is followed", err=True)
 
 
 @contextmanager

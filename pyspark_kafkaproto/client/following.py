@@ -62,6 +62,8 @@ class Following:
     def records_until(self, stops: Offsets) -> Iterator[Record]:
         """Everything from where it is to `stops`, each partition's in order.
 
+        Nothing of those that nobody led at the last look, which would be waited for. After a
+        failure that may pass (`is_retriable`) it can be called again.
         A record counts as read when `note_read` says so; what gives none (markers, compacted
         offsets) once all have been taken. Timestamps are microseconds.
 
@@ -128,7 +130,7 @@ class Following:
         return [
             OffsetRange(*item, self._positions[item], stop)
             for item, stop in sorted(stops.items())
-            if self._positions[item] < stop
+            if self._positions[item] < stop and item not in self._leaderless
         ]
 
     def _records(self, ranges: list[OffsetRange]) -> Iterator[Record]:

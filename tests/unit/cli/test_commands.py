@@ -41,7 +41,7 @@ from pyspark_kafkaproto.records.layout import CONTROL
 from pyspark_kafkaproto.spark.option_table import OPTIONS
 from pyspark_kafkaproto.wire.ids import id_text
 from tests.clock import stop_clock
-from tests.fake_broker import topic_id_of
+from tests.fake_broker import DEFAULT, close, topic_id_of
 from tests.fake_past import lead_in_the_past
 from tests.unit.cli.processes import kafkaproto as kafkaproto_process
 from tests.unit.cluster.committing import FakeCoordinator, committing
@@ -297,6 +297,62 @@ def test_a_follower_reads_what_nobody_leads_once_somebody_does(
     first = {"earliest": WHOLE, "latest": [], "9": WHOLE[9:]}[start]
     assert done.stdout_bytes.splitlines() == [*first, b"meanwhile", *seen, b"later"]
     assert done.exit_code == 130
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("from_the_start", [True, False])
+@pytest.mark.parametrize("words", [[], ["--group", "g", "--commit"]])
+def test_a_follower_outlasts_a_leader_that_is_lost_in_the_midst_of_reading(
+    brokers, command, at_each_look, from_the_start, words
+):
+    coordinator = FakeCoordinator(brokers)
+    topic, log = brokers.topics["orders"], brokers.logs["orders", 1]
+    topic.move(1, node_id=2)
+
+    def fill():
+        log.fill(3)
+        # A batch at a time, of which the second never comes.
+        brokers.on("Fetch", DEFAULT, lose, node=2)
+
+    def lose(call):
+        topic.move(1, -1)
+        brokers.on("ListOffsets", close(), node=2)
+        return close()
+
+    def happen():
+        if not from_the_start:
+            fill()
+            yield
+        brokers.logs["orders", 0].append(b"meanwhile")
+        yield
+        for api in ("Fetch", "ListOffsets"):
+            brokers.on(api, DEFAULT, node=2)
+        topic.move(1, node_id=2)
+        yield
+        log.append(b"later")
+        yield
+        raise KeyboardInterrupt
+
+    if from_the_start:
+        fill()
+    at_each_look(happen().__next__)
+    soon = ["-X", "default.api.timeout.ms=1500", "-X", "max.partition.fetch.bytes=100"]
+    done = command("consume", "orders", "--follow", "--format", "raw", *soon, *words)
+    assert done.exit_code == 130
+    printed = done.stdout_bytes.splitlines()
+    assert printed == [*WHOLE, *WHOLE[:10], b"meanwhile", *WHOLE[10:], b"later"]
+    assert "orders-1" in done.stderr
+    assert done.stderr.count("tried again as long as it is followed") == 1
+    if words:
+        assert coordinator.offsets["g"] == {("orders", 0): (31, ""), ("orders", 1): (31, "")}
+
+
+def test_a_follower_ends_where_nobody_tells_of_the_cluster(brokers, command, at_each_look):
+    at_each_look(lambda: brokers.on("Metadata", close()) or brokers.on("ListOffsets", close()))
+    soon = ["-X", "default.api.timeout.ms=1000"]
+    done = command("consume", "orders", "--follow", "--format", "raw", *soon)
+    assert done.exit_code == 4
+    assert "the broker closed the connection" in done.stderr
 
 
 def test_a_follower_notices_a_cut_off_of_what_it_began_with(brokers, command, at_each_look):
