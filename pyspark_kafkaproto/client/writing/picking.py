@@ -9,6 +9,7 @@ from array import array
 from collections.abc import Container, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pyspark_kafkaproto.arrow import as_binary
 from pyspark_kafkaproto.client.writing.batches import Rows
 from pyspark_kafkaproto.client.writing.int32 import int32s, int32s_of
 from pyspark_kafkaproto.errors import ConfigError
@@ -21,6 +22,7 @@ FIELDS = ("value", "key", "topic", "partition", "headers")  # columns of a batch
 
 _NULL_TOPIC = "KAFKA_NULL_TOPIC_IN_DATA"  # Spark's name of it
 
+_TEXTS = {"string", "large_string", "string_view"}
 _SHOWN_BYTES = 100  # of what should be the name of a topic
 _MOST_MICROS = 2**63 - 1
 _MICROS_IN = {"s": 1_000_000, "ms": 1000}  # units of time that reach beyond these
@@ -40,17 +42,31 @@ class Picked(NamedTuple):
     fault: str | None = None
 
     def taken(self, rows: memoryview) -> Picked:
-        """A copy of some of the rows, int32, without columns that do not count."""
+        """A copy of some of the rows, int32, without columns that do not count any more.
+
+        Raises:
+            ConfigError: a column is of a type that no record has.
+        """
         import pyarrow as pa  # noqa: PLC0415 - heavy, and there already when a batch is
 
         indices = pa.Array.from_buffers(pa.int32(), len(rows), [None, pa.py_buffer(rows)], 0)
-        wanted = (*FIELDS, self.timestamp_column)
+        wanted = {*FIELDS} - {"topic"} | {self.timestamp_column}  # the topic is known
         names = [name for name in self.batch.schema.names if name in wanted]
-        columns = [_takeable(self.batch.column(name)).take(indices) for name in names]
+        columns = [_taken(name, self.batch.column(name), indices) for name in names]
         batch = pa.RecordBatch.from_arrays(columns, names=names)
         numbers = self.rows.numbers
         own = rows if numbers is None else memoryview(array("i", (numbers[row] for row in rows)))
         return self._replace(batch=batch, rows=Rows(self.rows.first, own))
+
+
+def _taken(name: str, column: pa.Array, indices: pa.Array) -> pa.Array:
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    try:
+        return _takeable(column).take(indices)
+    except pa.ArrowNotImplementedError as error:  # where it is run-end encoded
+        expected = f"rows of {name} cannot be picked where it is of this type: decode or cast it"
+        raise ConfigError("schema", f"{name} {column.type}", expected) from error
 
 
 def _takeable(column: pa.Array) -> pa.Array:
@@ -109,16 +125,27 @@ def by_topic(whole: Picked) -> ByTopic:
     batch = whole.batch
     if "topic" not in batch.schema.names:
         raise ConfigError("topic", None, "needed where rows have no column `topic`")
-    names, codes = _encoded_names(batch.column("topic"))
-    return ByTopic([name for name in names if isinstance(name, str)], _parts(whole, names, codes))
+    named = _encoded_names(batch.column("topic"))
+    return ByTopic([name for name in named.names if isinstance(name, str)], _parts(whole, named))
 
 
-def _parts(whole: Picked, names: list[str | bytes], codes: Any) -> Iterator[Picked]:
-    has_nulls = whole.batch.column("topic").null_count > 0
-    if len(names) == 1 and not has_nulls and isinstance(names[0], str):
+class _Named(NamedTuple):
+    """The different topics, and each row's as an index, int32; a null's is behind the last one.
+
+    Bytes are one that is no UTF-8: Arrow does not look.
+    """
+
+    names: list[str | bytes]
+    codes: Any
+    has_nulls: bool
+
+
+def _parts(whole: Picked, named: _Named) -> Iterator[Picked]:
+    names = named.names
+    if len(names) == 1 and not named.has_nulls and isinstance(names[0], str):
         yield whole._replace(topic=names[0])
         return
-    grouped, starts = map(int32s, group_rows(codes, len(names) + 1))
+    grouped, starts = map(int32s, group_rows(named.codes, len(names) + 1))
     for number, name in enumerate((*names, None)):
         rows = grouped[starts[number] : starts[number + 1]]
         if not len(rows):
@@ -139,19 +166,19 @@ def _fault(name: bytes | None) -> str:
     return f"its column topic is no UTF-8: {name[:_SHOWN_BYTES]!r}"
 
 
-def _encoded_names(column: pa.Array) -> tuple[list[str | bytes], Any]:
-    """The different topics, and each row's as an index, int32; a null's is behind the last one.
-
-    Bytes are one that is no UTF-8: Arrow does not look.
-    """
+def _encoded_names(column: pa.Array) -> _Named:
     import pyarrow as pa  # noqa: PLC0415 - as above
 
-    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    is_plain = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    if str(kind) not in _TEXTS:
         raise ConfigError("schema", f"topic {column.type}", "topic has to be a string")
+    if not is_plain:  # what a dictionary has may be null, or there twice
+        column = as_binary(column, "topic")
     encoded = column.dictionary_encode()
     names = [_text(name) for name in encoded.dictionary.cast(pa.large_binary()).to_pylist()]
     codes = encoded.indices.cast(pa.int32()).fill_null(len(names))
-    return names, int32s_of(codes)
+    return _Named(names, int32s_of(codes), encoded.null_count > 0)
 
 
 def _text(name: bytes) -> str | bytes:

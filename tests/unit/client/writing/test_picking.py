@@ -26,7 +26,11 @@ def numbers_of(picked):
     return [picked.rows.number(row) for row in range(picked.batch.num_rows)]
 
 
-@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=str)
+KINDS = [pa.string(), pa.large_string(), pa.string_view()]
+KINDS += [pa.dictionary(pa.int8(), kind) for kind in (pa.string(), pa.large_string())]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_rows_keep_their_order_and_numbers_in_each_topic(kind):
     picked = list(by_topic(whole(["a", None, "b", "a", None], first=100, kind=kind)).parts)
     assert {(one.topic, one.fault and one.fault[:10]): numbers_of(one) for one in picked} == {
@@ -34,6 +38,42 @@ def test_rows_keep_their_order_and_numbers_in_each_topic(kind):
         ("b", None): [102],
         (None, "null topic"): [101, 104],
     }
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_rows_of_a_slice_keep_theirs_too(kind):
+    given = whole([None, "b", "a", "a"], kind=kind)
+    picked = list(by_topic(given._replace(batch=given.batch.slice(2), rows=Rows(2))).parts)
+    assert [(one.topic, numbers_of(one)) for one in picked] == [("a", [2, 3])]
+
+
+def test_a_dictionary_may_have_a_topic_twice_and_null():
+    names = pa.array(["a", None, "a"], pa.string_view())
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, None], pa.uint64()), names)
+    for count, expected in (1, [("a", [0])]), (4, [("a", [0, 2]), (None, [1, 3])]):
+        batch = whole(["x"] * count).batch.set_column(1, "topic", column.slice(0, count))
+        picked = by_topic(Picked(None, batch, Rows(0), None)).parts
+        assert [(one.topic, numbers_of(one)) for one in picked] == expected
+
+
+def run_ends(values):
+    """An array of the values, twice each."""
+    ends = pa.array(range(2, 2 * len(values) + 2, 2), pa.int32())
+    return pa.RunEndEncodedArray.from_arrays(ends, pa.array(values))
+
+
+@pytest.mark.parametrize("name", ["value", "key", "partition", "at"])
+def test_a_column_of_which_arrow_picks_no_rows_is_named(name):
+    columns = {"value": ["0", "1"], "topic": ["a", "b"], name: run_ends([1])}
+    given = Picked(None, pa.RecordBatch.from_pydict(columns), Rows(0), "at")
+    with pytest.raises(ConfigError, match=f"'{name} run_end_encoded<.*rows of {name} cannot be"):
+        list(by_topic(given).parts)
+
+
+def test_columns_that_do_not_count_are_not_taken():
+    columns = {"value": ["0", "1"], "topic": run_ends(["a"]), "other": run_ends([1])}
+    given = Picked("orders", pa.RecordBatch.from_pydict(columns), Rows(0), None)
+    assert numbers_of(given.taken(memoryview(array("i", [1])))) == [1]
 
 
 def test_what_is_taken_of_what_was_taken_keeps_its_numbers():
@@ -50,8 +90,10 @@ def test_rows_of_one_topic_are_not_copied():
 
 
 def test_rows_have_to_name_a_topic_as_text():
-    batch = pa.RecordBatch.from_pydict({"value": ["x"], "topic": [1]})
-    with pytest.raises(ConfigError, match="topic has to be a string"):
-        by_topic(Picked(None, batch, Rows(0), None))
+    columns = [[1], [b"x"], pa.nulls(1), pa.array([1]).dictionary_encode(), run_ends(["a"])[:1]]
+    for column in columns:
+        batch = pa.RecordBatch.from_pydict({"value": ["x"], "topic": column})
+        with pytest.raises(ConfigError, match=r"'topic .*topic has to be a string"):
+            by_topic(Picked(None, batch, Rows(0), None))
     with pytest.raises(ConfigError, match="no column `topic`"):
         by_topic(Picked(None, batch.select(["value"]), Rows(0), None))
