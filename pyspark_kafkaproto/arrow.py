@@ -57,7 +57,7 @@ RECORD_COLUMNS: Final = ("topic", "partition", "offset", "timestamp", "key", "va
 _DAMAGED: Final = pa.struct([pa.field("reason", pa.string()), pa.field("data", pa.binary())])
 
 _BINARY_KINDS: Final = {
-    "string", "binary", "large_string", "large_binary", "string_view", "binary_view"
+    "string", "binary", "large_string", "large_binary", "string_view", "binary_view", "null"
 }  # fmt: skip
 
 # A record takes 7 bytes and a topic's name up to 249: what is decompressed bounds the one alone.
@@ -412,7 +412,7 @@ def _binary_input(array: pa.Array, name: str) -> BinaryInput:
 
 
 def as_binary(array: pa.Array, name: str) -> pa.Array:
-    """Strings and binaries in any encoding, cast to large binary: no text is decoded.
+    """Strings and binaries in any encoding, and nulls, as large binary: no text is decoded.
 
     Raises:
         ConfigError: it is something else; `name` is the column's.
@@ -461,6 +461,9 @@ def _micros_of_nanos(nanos: pa.Array) -> pa.Array:
 def _headers_input(array: pa.Array) -> HeadersInput:
     kind = array.type
     is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    if is_list and pa.types.is_null(kind.value_type):  # of lists that are empty
+        kind = pa.large_list(_HEADER) if pa.types.is_large_list(kind) else pa.list_(_HEADER)
+        array = array.cast(kind)
     pair = kind.value_type if is_list else pa.null()
     names = [field.name.lower() for field in pair] if pa.types.is_struct(pair) else []
     if names != ["key", "value"]:

@@ -393,6 +393,20 @@ def test_columns_of_null_are_null():
     assert written(batch, timestamp_column="at") == encode_batch([NewRecord(None)])
 
 
+@pytest.mark.parametrize("size", [pa.list_, pa.large_list])
+def test_headers_without_any_content_are_as_others(size):
+    """As Arrow has them of Python's lists: without a value there is no type either."""
+    lists = pa.array([[{"key": "skipped", "value": None}], [{"key": "k", "value": None}], [], None])
+    assert pa.types.is_null(lists.type.value_type.field("value").type)
+    batch = arrow_batch(value=pa.nulls(4), headers=lists.cast(size(lists.type.value_type)))
+    assert written(batch.slice(1)) == encode_batch(
+        [NewRecord(None, headers=[(b"k", None)]), NewRecord(None), NewRecord(None)]
+    )
+    none = pa.array([[], [], None]).cast(size(pa.null()))
+    batch = arrow_batch(value=pa.nulls(3), headers=none)
+    assert written(batch.slice(1)) == encode_batch([NewRecord(None)] * 2)
+
+
 def test_columns_to_write_are_not_copied():
     value = pa.array([b"some", b"bytes"])
     columns = write_columns(arrow_batch(value=value))

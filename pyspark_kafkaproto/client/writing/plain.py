@@ -168,7 +168,9 @@ def _content_of(column: pa.Array | None) -> bytes | None:
 
 def _headers_of(column: pa.Array | None) -> list[tuple[str | bytes, bytes | None]]:
     """The pairs of one row but those without a key, which may be why it is here."""
-    if column is None or column.null_count:
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    if column is None or column.null_count or pa.types.is_null(column.type.value_type):
         return []
     parts = column[0].values.flatten()
     keys, contents = (as_binary(part, "headers").to_pylist() for part in parts)

@@ -692,6 +692,32 @@ def test_such_a_partition_of_a_plain_record_is_named_or_put_aside(brokers, produ
     assert values(letters) == texts([1])
 
 
+@pytest.mark.parametrize(
+    ("lists", "kept"),
+    [
+        ([[], [{"key": "k", "value": None}]], [(b"k", None)]),
+        ([[], []], []),
+        ([None, []], []),
+    ],
+)
+def test_a_refused_row_may_have_headers_without_any_content(producer, letters, lists, kept):
+    batch = pa.RecordBatch.from_pydict({"value": ["0", "1"], "partition": [0, 7], "headers": lists})
+    with producer(dead_letter_topic="letters") as writer:
+        writer.send(batch)
+    pairs = letter_headers(letters)
+    assert [pair for pair in pairs if not pair[0].startswith(b"kafkaproto.")] == kept
+
+
+@pytest.mark.parametrize("lists", [[[], [None]], [[], [{"key": None, "value": None}]]])
+def test_a_header_that_is_null_and_of_no_type_is_named_or_put_aside(producer, letters, lists):
+    batch = pa.RecordBatch.from_pydict({"value": ["0", "1"], "headers": lists})
+    with pytest.raises(RecordRefused, match="row 1: the key of its header 0 is null"):
+        producer().send(batch)
+    with producer(dead_letter_topic="letters") as writer:
+        writer.send(batch)
+    assert values(letters) == texts([1])
+
+
 def test_a_refused_row_may_have_a_finer_timestamp(producer, letters):
     batch = pa.RecordBatch.from_pydict(
         {"value": ["0"], "partition": [7], "at": pa.array([1_234_567_890], pa.timestamp("ns"))}
