@@ -246,6 +246,7 @@ class Consumer(Polled):
 
     def _poll(self, deadline: Deadline) -> pa.RecordBatch | None:
         self._commits.report()
+        self._membership.check_open()
         if self._reading is None:
             self._keeper.say_nobody_answers()
         while True:

@@ -332,8 +332,11 @@ def test_a_group_of_another_type_is_refused(kafka, new_name, topic, member):
 def test_a_member_over_its_quota_costs_records_few_deliveries(
     kafka, broker, group, single, member, new_name, caplog
 ):
-    """A throttled answer has no records, but counts: most came with a third delivery, or later."""
-    client, rows = new_name("client"), 800
+    """A throttled answer has no records, but counts: without rests there were nearly sixty of them.
+
+    Most came with a third delivery then, or never. A first burst costs nine, within ten seconds.
+    """
+    client, rows = new_name("client"), 1600
     kafka.alter_quotas({QuotaEntity(client_id=client): {"consumer_byte_rate": 100_000}})
     write(broker, single, ["".ljust(1000, ".")] * rows, batch_size=10_000)
     consumer, counts = member(group, single, client_id=client, fetch_max_bytes=50_000), Counter()
@@ -342,7 +345,7 @@ def test_a_member_over_its_quota_costs_records_few_deliveries(
             counts.update(next_batch(consumer).column("deliveryCount").to_pylist())
     throttles = [text for text in caplog.messages if "throttles us" in text]
     print(f"{len(throttles)} throttles, rows by delivery count: {dict(counts)}")
-    assert 1 <= len(throttles) <= 8
+    assert 1 <= len(throttles) <= 20
     assert counts[1] > 0.6 * rows  # locks are short: what is withheld in a row is the same
 
 

@@ -414,6 +414,15 @@ def test_it_is_said_once_that_nobody_answers(monkeypatch, caplog):
     assert not keeper.is_alive(), "who is closed tries no more"
 
 
+def test_who_is_closed_is_not_told_that_nobody_answers(monkeypatch, caplog):
+    monkeypatch.setattr(keeping, "_WORTH_A_WORD_S", 0.0)
+    consumer = Consumer({"bootstrap.servers": "127.0.0.1:1", "group.id": "g"}, {"orders"})
+    consumer.close()
+    with pytest.raises(LocalProtocolError, match="the consumer is closed"):
+        consumer.poll(0)
+    assert not caplog.records
+
+
 @pytest.mark.parametrize(
     ("topics", "text"),
     [
