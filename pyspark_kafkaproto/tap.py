@@ -71,7 +71,7 @@ class Tap:
         self._end = threading.Lock()  # let go of with the last connection of a closed tap
         self._end.acquire()
         self._clients: set[FrameStream] = set()  # also those that have no broker yet
-        self._streams: set[FrameStream] = set()
+        self._upstreams: set[FrameStream] = set()
         self._is_closed = False
         try:
             first = Listener(host, port, lambda stream: self._serve(stream, to))
@@ -97,11 +97,11 @@ class Tap:
         """Stop listening, end every connection, and wait until all of it is written."""
         with self._lock:
             self._is_closed = True
-            streams = self._streams | self._clients
+            streams = self._clients | self._upstreams
         self._close_listeners()
         for stream in streams:
             stream.close()
-        if self._streams:
+        if self._upstreams:
             if self._end.acquire(timeout=_CLOSE_S):
                 self._end.release()  # for whoever closes it, too
             else:
@@ -144,10 +144,9 @@ class Tap:
             if not self._is_closed:  # else whoever has closed it has ended the client
                 _log.warning("%s is turned away: %s", client.there, error)
             return
-        both = {client, upstream}
         with self._lock:
             is_late = self._is_closed
-            self._streams |= set() if is_late else both
+            self._upstreams |= set() if is_late else {upstream}
         if is_late:
             upstream.close()
             return
@@ -156,8 +155,8 @@ class Tap:
         finally:
             upstream.close()
             with self._lock:
-                self._streams -= both
-                if self._is_closed and not self._streams:
+                self._upstreams.discard(upstream)
+                if self._is_closed and not self._upstreams:
                     self._end.release()
 
     def _record(self, client: FrameStream, upstream: FrameStream, broker: Endpoint) -> None:

@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from pyspark_kafkaproto.errors import ConnectionFailed, RemoteProtocolError
 from pyspark_kafkaproto.net.deadline import Deadline
-from pyspark_kafkaproto.net.transport import Endpoint, open_socket
+from pyspark_kafkaproto.net.transport import Endpoint, open_socket, reason_of
 from pyspark_kafkaproto.wire.frame import SIZE_PREFIX_BYTES, frame_size
 
 FRAME_BYTES_MAX = 1 << 28
@@ -44,8 +44,7 @@ class FrameStream:
             return cls(sock)
         except OSError as error:  # the broker has hung up by now
             sock.close()
-            reason = error.strerror or str(error)
-            raise ConnectionFailed(str(endpoint), "connect", reason) from error
+            raise ConnectionFailed(str(endpoint), "connect", reason_of(error, deadline)) from error
 
     def receive(self) -> bytes | None:
         """The next frame without its size prefix; None when the stream is over.

@@ -265,7 +265,7 @@ class Transport:
     def _failed(self, stage: str, error: OSError, deadline: Deadline) -> KafkaProtoError:
         if error.errno in _TIMED_OUT:
             return DeadlineExceeded(f"broker {self.endpoint}: {stage}", deadline.timeout_s)
-        return ConnectionFailed(str(self.endpoint), stage, _reason(error, deadline))
+        return ConnectionFailed(str(self.endpoint), stage, reason_of(error, deadline))
 
 
 def _widen_window(sock: socket.socket) -> None:
@@ -321,7 +321,7 @@ def open_socket(endpoint: Endpoint, deadline: Deadline, first: int = 0) -> socke
         try:
             return _open(family, kind, proto, address, share)
         except OSError as error:
-            reasons.append(f"{address[0]}: {_reason(error, share)}")
+            reasons.append(f"{address[0]}: {reason_of(error, share)}")
     raise ConnectionFailed(str(endpoint), "connect", "; ".join(reasons))
 
 
@@ -358,7 +358,8 @@ def _open(
     return sock
 
 
-def _reason(error: OSError, deadline: Deadline) -> str:
+def reason_of(error: OSError, deadline: Deadline) -> str:
+    """Why a socket failed that had until `deadline`, in words."""
     if isinstance(error, TimeoutError):
         return f"no answer within {deadline.timeout_s:.3g} s"
     return error.strerror or str(error)

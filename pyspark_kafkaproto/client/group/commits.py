@@ -126,11 +126,8 @@ class Commits:
             error = self._last_error_of(commit, deadline)
             if commit not in self._unwaited:  # the listener has committed, and was told of others
                 continue
-            if commit.is_done:
-                self._note(commit)
-            self._unwaited.remove(commit)
             try:
-                self._tell(commit, error)
+                self._conclude(commit, error)
             except Exception as why:  # noqa: BLE001 - raised below, the first one
                 failed = failed or why
         if failed is not None:
@@ -150,9 +147,14 @@ class Commits:
         failed nobody else would hear, and it would count as under way.
         """
         while (commit := next(filter(_is_done, self._unwaited), None)) is not None:
+            self._conclude(commit, commit.error)
+
+    def _conclude(self, commit: Commit, error: KafkaProtoError | None) -> None:
+        """It does not count as under way any more, and is told of."""
+        if commit.is_done:
             self._note(commit)
-            self._unwaited.remove(commit)
-            self._tell(commit, commit.error)
+        self._unwaited.remove(commit)
+        self._tell(commit, error)
 
     def _tell(self, commit: Commit, error: KafkaProtoError | None) -> None:
         if error is not None:
