@@ -13,7 +13,12 @@ from collections.abc import Callable
 from time import time_ns
 from typing import Any, NamedTuple
 
-from pyspark_kafkaproto.errors import ConnectionFailed, OutOfMemory, RemoteProtocolError
+from pyspark_kafkaproto.errors import (
+    ConnectionFailed,
+    DeadlineExceeded,
+    OutOfMemory,
+    RemoteProtocolError,
+)
 from pyspark_kafkaproto.messages import key_of
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsResponse
 from pyspark_kafkaproto.net import hints
@@ -120,9 +125,11 @@ class Incoming:
                 self._transport.receive_into(arrival.rest, deadline)
                 arrival.note(len(arrival.rest))
                 self._make_room(arrival, make_buffer)
-            self.receive(arrival, piece_bytes, deadline)
+            self._receive(arrival, piece_bytes, deadline)
         except ConnectionFailed as error:
             raise self._explain_end(error, arrival) from error
+        except DeadlineExceeded as error:
+            raise self._named(error) from error
         waiting = self.in_flight[0]
         self._check_answers(waiting, arrival.payload)
         if not arrival.is_whole:
@@ -136,6 +143,12 @@ class Incoming:
 
     def receive(self, arrival: Arrival, piece_bytes: int | None, deadline: Deadline) -> None:
         """Receive another piece, or all of the rest if that is less than two pieces; None: all."""
+        try:
+            self._receive(arrival, piece_bytes, deadline)
+        except DeadlineExceeded as error:
+            raise self._named(error) from error
+
+    def _receive(self, arrival: Arrival, piece_bytes: int | None, deadline: Deadline) -> None:
         start, size = arrival.arrived, len(arrival.payload)
         stop = size
         if piece_bytes is not None and size - start >= 2 * piece_bytes:
@@ -202,6 +215,11 @@ class Incoming:
                 f"response has correlation id {found}, expected {waiting.correlation_id}",
                 where=f"broker {self._transport.endpoint}, {waiting.response.API_NAME}",
             )
+
+    def _named(self, error: DeadlineExceeded) -> DeadlineExceeded:
+        """With what was waited for: a broker may answer one question and hang at another."""
+        api = self.in_flight[0].response.API_NAME
+        return DeadlineExceeded(f"{error.what} the answer to {api}", error.timeout_s)
 
     def _explain_end(self, error: ConnectionFailed, arrival: Arrival) -> ConnectionFailed:
         """A listener with SASL answers ApiVersions to anybody, and hangs up at what comes next.

@@ -11,6 +11,7 @@ from pyspark_kafkaproto.errors import BrokerError, ConnectionFailed
 from pyspark_kafkaproto.messages.describe_producers import DescribeProducersRequest
 from pyspark_kafkaproto.net import Deadline
 from tests.console import console_lines
+from tests.stalled import stalled
 from tests.topics import make_topic
 from tests.waiting import until
 
@@ -128,9 +129,11 @@ def test_a_broker_that_came_up_again_is_given_nothing_twice(tmp_path):
         with Producer(config | {"max.request.size": 500}, topic="orders") as producer:
             producer.send([ProducerRecord("0")])
             producer.flush()  # from the second batch on there are several in flight
-            producer.send([ProducerRecord(f"{number}") for number in range(1, rows)])
-            (link,) = producer._sender._links.values()
-            in_flight = [batch.records for sent in link.sent for _, batch in sent.batches.values()]
+            with stalled(broker):
+                producer.send([ProducerRecord(f"{number}") for number in range(1, rows)])
+                (link,) = producer._sender._links.values()
+                sent = [batch for each in link.sent for _, batch in each.batches.values()]
+                in_flight = [batch.records for batch in sent]
             assert len(in_flight) > 1
             with KafkaCluster(config) as kafka:
                 end = {only: 1 + sum(in_flight)}

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -20,6 +18,7 @@ from tests.topics import make_topic
 NODES = 3
 RECORDS = 20_000
 PAUSE_S = 0.1
+_SHOWN_LINES = 40
 NEAREST = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 
@@ -29,6 +28,18 @@ class InRacks(Settings):
     def server_properties(self, node_id, ports, log_dir):
         text = super().server_properties(node_id, ports, log_dir)
         return f"{text}broker.rack=rack-{node_id}\n"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Whoever reads of a failure wants to know what the nodes did meanwhile."""
+    report = yield
+    trio = getattr(item, "funcargs", {}).get("trio")
+    if report.failed and isinstance(trio, DevBroker):
+        for node_id in range(1, NODES + 1):
+            lines = trio.log_text(node_id).splitlines()[-_SHOWN_LINES:]
+            report.sections.append((f"the last of node {node_id}", "\n".join(lines)))
+    return report
 
 
 @pytest.fixture(scope="session")
@@ -42,7 +53,9 @@ def trio() -> Iterator[DevBroker]:
 
 @pytest.fixture(scope="session")
 def kafka(trio) -> Iterator[KafkaCluster]:
-    with KafkaCluster({"bootstrap.servers": trio.bootstrap_servers}) as cluster:
+    # Two nodes with a slow disk or a busy processor may elect for most of a minute.
+    patient = {"default.api.timeout.ms": "180000"}
+    with KafkaCluster({"bootstrap.servers": trio.bootstrap_servers} | patient) as cluster:
         yield cluster
 
 
@@ -108,37 +121,6 @@ def killed(trio: DevBroker, node_id: int) -> Iterator[None]:
 
 
 @contextmanager
-def stalled(trio: DevBroker, node_id: int) -> Iterator[None]:
-    """A node says nothing more, its connections open, and goes on at the end."""
-    process = trio._node(node_id).process
-    process.signal(signal.SIGSTOP)
-    try:
-        _wait_until_stopped(process.pid)
-        yield
-    finally:
-        process.signal(signal.SIGCONT)
-
-
-def _wait_until_stopped(pid: int) -> None:
-    """A process that is to stop goes on until each of its threads has had a turn to do so.
-
-    Some 25 ms where others use the processors too, in which a broker answers dozens of requests.
-    """
-    deadline = Deadline.after(10)
-    threads = Path(f"/proc/{pid}/task")  # Linux has it; elsewhere it has to go without
-    while any(_runs(thread) for thread in threads.glob("*")):
-        deadline.check(f"waiting until process {pid} has stopped")
-
-
-def _runs(thread: Path) -> bool:
-    try:
-        state = (thread / "stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False  # it has just ended
-    return state != "T"
-
-
-@contextmanager
 def restarted(trio: DevBroker, node_id: int) -> Iterator[None]:
     """A node hands its partitions over, ends and comes back: what an upgrade does."""
     trio.restart(node_id)
@@ -163,7 +145,7 @@ def wait_for_replicas(trio: DevBroker, topic: str, count: int) -> None:
     A node that has just gone on believes for a moment that it leads what it led, with all nodes in
     sync; whoever reads there finds what it knew before. So each node is asked, and they must agree.
     """
-    deadline = Deadline.after(60)
+    deadline = Deadline.after(120)
     while not _agree(trio, topic, count):
         deadline.check(f"waiting for the replicas of {topic}")
         time.sleep(PAUSE_S)

@@ -15,9 +15,9 @@ from tests.fault.conftest import (
     RECORDS,
     killed,
     lead_as_at_first,
-    stalled,
     wait_for_all,
 )
+from tests.stalled import stalled
 from tests.waiting import until
 
 pytestmark = pytest.mark.fault

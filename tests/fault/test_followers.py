@@ -9,9 +9,10 @@ import pytest
 from pyspark_kafkaproto.cluster import NewTopic, TopicPartition
 from pyspark_kafkaproto.messages.fetch import FetchResponse
 from pyspark_kafkaproto.net import Connection, Deadline
-from tests.fault.conftest import stalled, wait_for_replicas
+from tests.fault.conftest import wait_for_replicas
 from tests.fault.reading import Reading, places_of, plan
 from tests.fault.writing import wait_for_end, write
+from tests.stalled import stalled
 
 pytestmark = pytest.mark.fault
 

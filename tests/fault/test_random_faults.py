@@ -27,7 +27,8 @@ from pyspark_kafkaproto.cluster import ConfigChange, ConfigResource
 from pyspark_kafkaproto.cluster.admin import QuotaEntity, QuotaName
 from pyspark_kafkaproto.devbroker import DevBroker
 from pyspark_kafkaproto.errors import KafkaProtoError
-from tests.fault.conftest import NODES, killed, make_replicated, stalled
+from tests.fault.conftest import NODES, killed, make_replicated
+from tests.stalled import stalled
 from tests.waiting import until
 
 pytestmark = [pytest.mark.fault, pytest.mark.long]

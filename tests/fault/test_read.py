@@ -6,9 +6,10 @@ import pytest
 
 from pyspark_kafkaproto.cluster import NewTopic, TopicPartition
 from pyspark_kafkaproto.errors import DataLoss
-from tests.fault.conftest import RECORDS, killed, restarted, stalled, wait_for_all
+from tests.fault.conftest import RECORDS, killed, restarted, wait_for_all
 from tests.fault.reading import LENIENT, Reading, places_of, plan, wait_until_gone
 from tests.fault.writing import write
+from tests.stalled import stalled
 
 pytestmark = pytest.mark.fault
 

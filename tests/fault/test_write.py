@@ -16,8 +16,9 @@ from pyspark_kafkaproto import Producer, ProducerRecord, TopicPartition
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_batches
 from pyspark_kafkaproto.net import ClientConfig, Deadline, connections_for
-from tests.fault.conftest import NODES, killed, make_replicated, stalled, wait_for_all
+from tests.fault.conftest import NODES, killed, make_replicated, wait_for_all
 from tests.fault.network import Network
+from tests.stalled import stalled
 
 pytestmark = pytest.mark.fault
 
