@@ -47,7 +47,10 @@ _IN_FLIGHT: Final = "max.in.flight.requests.per.connection"
 # A broker keeps the last five batches of a producer, to know a repeated one by (KIP-98).
 _MOST_IN_FLIGHT_IDEMPOTENT: Final = 5
 
-PARTITIONERS: Final = ("murmur2", "consistent_random", "round_robin", "sticky")
+BY_KEY: Final = ("murmur2", "consistent_random")
+ROUND_ROBIN: Final = "round_robin"
+STICKY: Final = "sticky"
+PARTITIONERS: Final = (*BY_KEY, ROUND_ROBIN, STICKY)
 
 
 def _acks(name: str, text: str) -> int:
@@ -104,6 +107,7 @@ class ProducerConfig:
     buffer_memory: int = kafka_property("buffer.memory", whole_number(1, INT64_MAX), 32 * MIB)
     # The name is librdkafka's. The Java client has class names here, which mean nothing to us.
     partitioner: str = kafka_property("partitioner", one_of(*PARTITIONERS), "murmur2")
+    ignores_keys: bool = kafka_property("partitioner.ignore.keys", boolean, False)
     transactional_id: str | None = kafka_property("transactional.id", text)
     # None is as long as the broker allows; who dies in the midst of one holds up readers that long.
     transaction_timeout_s: float | None = kafka_property("transaction.timeout.ms", seconds(), 60.0)
@@ -122,6 +126,8 @@ class ProducerConfig:
         values, others = read_fields(cls, properties, prefix)
         parsed = cls(client=ClientConfig.parse(others, prefix, names_of(cls)), **values)
         parsed = _with_time_enough(parsed, prefix, properties)
+        if parsed.ignores_keys:
+            parsed = _without_keys(parsed, prefix, properties)
         if parsed.transactional_id is not None:
             parsed = _transactional(parsed, prefix)
         is_asked = "enable.idempotence" in properties or parsed.transactional_id is not None
@@ -202,6 +208,19 @@ def _with_time_enough(
         round(config.delivery_timeout_s * 1000),
         f"expected at least {needed}, {least_s * 1000:.0f}",
     )
+
+
+def _without_keys(config: ProducerConfig, prefix: str, given: Collection[str]) -> ProducerConfig:
+    """What Java's own partitioner does then; with a class of its user's that property is no matter.
+
+    Here it would be: who names a partitioner that goes by keys wants something else.
+    """
+    if config.partitioner not in BY_KEY:
+        return config
+    if "partitioner" in given:
+        reason = f"{prefix}partitioner={config.partitioner} goes by keys: leave one of them out"
+        raise ConfigError(f"{prefix}partitioner.ignore.keys", "true", reason)
+    return replace(config, partitioner=STICKY)
 
 
 def _transactional(config: ProducerConfig, prefix: str) -> ProducerConfig:

@@ -13,13 +13,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark_kafkaproto.client.writing.int32 import int32s, int32s_of
+from pyspark_kafkaproto.net.producer_config import BY_KEY, ROUND_ROBIN
 from pyspark_kafkaproto.records import WriteColumns, group_rows, partition_keys
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BY_KEY = ("murmur2", "consistent_random")
-ROUND_ROBIN = "round_robin"
 _NOWHERE = -1
 
 

@@ -40,6 +40,8 @@ def test_defaults_are_idempotent_and_wait_for_all():
         ("buffer_memory", "9223372036854775807", "buffer_memory", 2**63 - 1),
         ("retries", "3", "retries", 3),
         ("partitioner", "round_robin", "partitioner", "round_robin"),
+        ("partitioner_ignore_keys", "true", "partitioner", "sticky"),
+        ("partitioner_ignore_keys", "false", "partitioner", "murmur2"),
         ("delivery_timeout_ms", "60000", "delivery_timeout_s", 60),
     ],
 )
@@ -68,6 +70,19 @@ def test_good_value_is_read(name, text, attribute, value):
 def test_bad_value_names_the_option_as_it_was_given(name, text, allowed):
     with pytest.raises(ConfigError, match=rf"'kafka\.{name.replace('_', '.')}'.*{allowed}"):
         parse(**{name: text})
+
+
+@pytest.mark.parametrize("partitioner", ["round_robin", "sticky"])
+def test_keys_are_ignored_by_whoever_never_goes_by_them(partitioner):
+    config = parse(partitioner_ignore_keys="true", partitioner=partitioner)
+    assert config.partitioner == partitioner
+
+
+@pytest.mark.parametrize("partitioner", ["murmur2", "consistent_random"])
+def test_who_goes_by_keys_cannot_ignore_them(partitioner):
+    told = rf"'kafka\.partitioner\.ignore\.keys' .*kafka\.partitioner={partitioner} goes by keys"
+    with pytest.raises(ConfigError, match=told):
+        parse(partitioner_ignore_keys="true", partitioner=partitioner)
 
 
 def test_the_level_is_that_of_the_codec_in_use():
