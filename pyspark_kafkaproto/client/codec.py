@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from functools import cache
 from pathlib import Path
+from threading import Event
 
 import pyspark_kafkaproto
 from pyspark_kafkaproto.records import IMPLEMENTATION, WHY_PURE
 
 _log = logging.getLogger("pyspark_kafkaproto")
 
+_is_said = Event()
 _HERE = Path(pyspark_kafkaproto.__file__).parent
 _BUILD = (
     "Where it was not built: install a C compiler (Debian: apt install gcc python3-dev; "
@@ -18,16 +19,26 @@ _BUILD = (
 )
 
 
-@cache
 def say_which_codec() -> None:
     """Warn, once, when records are decoded in plain Python, with what to do about it."""
-    if IMPLEMENTATION == "pure":
+    if is_slow() and not _is_said.is_set():
+        _is_said.set()
         _log.warning(
             "records are decoded in plain Python, about 150 times slower than by the native codec "
             "(%s). %s",
             WHY_PURE,
             _start_elsewhere() or _BUILD,
         )
+
+
+def is_slow() -> bool:
+    """Whether records are decoded in plain Python."""
+    return IMPLEMENTATION == "pure"
+
+
+def was_said() -> None:
+    """Whoever gives this process its work has said it."""
+    _is_said.set()
 
 
 def _start_elsewhere() -> str:

@@ -6,16 +6,23 @@ import os
 import subprocess
 import sys
 from importlib import metadata
+from threading import Event
 
 import pytest
 
 from pyspark_kafkaproto.client import codec
+from pyspark_kafkaproto.spark import shipping
 
 _WHO = {
     "reader": "list(read_batches(ReadTask(()), config, ReadSettings(), schema_for([])))",
     "producer": "Producer({'bootstrap.servers': 'localhost:1'})",
     "member": "Consumer({'bootstrap.servers': 'localhost:1', 'group.id': 'g'}, {'orders'})",
 }
+
+
+@pytest.fixture(autouse=True)
+def _nothing_said(monkeypatch):
+    monkeypatch.setattr(codec, "_is_said", Event())
 
 
 @pytest.mark.parametrize("implementation", ["pure", "kernel"])
@@ -25,13 +32,21 @@ def test_a_decoder_in_plain_python_is_said_once_with_what_it_costs(
     monkeypatch.setattr(codec, "IMPLEMENTATION", implementation)
     monkeypatch.setattr(codec, "WHY_PURE", "no kernel was built")
     monkeypatch.setattr(metadata, "distributions", lambda name: [])
-    codec.say_which_codec.cache_clear()
     for _ in range(2):
         codec.say_which_codec()
-    codec.say_which_codec.cache_clear()
     said = [text for text in caplog.messages if "150 times slower" in text]
     assert len(said) == (implementation == "pure")
     assert all("no kernel was built" in text and "gcc" in text for text in said)
+
+
+@pytest.mark.parametrize(("is_slow", "times"), [(True, 0), (False, 1)])
+def test_a_worker_does_not_say_again_what_its_driver_has_said(monkeypatch, caplog, is_slow, times):
+    monkeypatch.setattr(codec, "IMPLEMENTATION", "pure")
+    monkeypatch.setattr(shipping, "is_slow", lambda: is_slow)
+    make, parts = shipping.shipped(tuple, "ab")
+    assert make(*parts) == ("a", "b")
+    codec.say_which_codec()
+    assert sum("150 times slower" in text for text in caplog.messages) == times
 
 
 def test_a_checkout_that_hides_what_is_installed_is_named(monkeypatch, caplog, tmp_path):
@@ -45,9 +60,7 @@ def test_a_checkout_that_hides_what_is_installed_is_named(monkeypatch, caplog, t
     monkeypatch.setattr(codec, "_HERE", tmp_path / "checkout" / "pyspark_kafkaproto")
     monkeypatch.setattr(codec, "IMPLEMENTATION", "pure")
     monkeypatch.setattr(codec, "WHY_PURE", "it was not built")
-    codec.say_which_codec.cache_clear()
     codec.say_which_codec()
-    codec.say_which_codec.cache_clear()
     (said,) = caplog.messages
     assert f"in {tmp_path / 'installed'}, has it" in said
     assert f"the checkout in {tmp_path / 'checkout'}: start elsewhere" in said
