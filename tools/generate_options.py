@@ -84,6 +84,7 @@ _DIFFERS = {
     "batch.size": "16 KiB; rows come by the thousand",
     "linger.ms": "5; looked at when rows come, and the end of a task waits for nothing",
     "partitioner": "its own are Java classes; the name is librdkafka's",
+    "partitioner.ignore.keys": "`true` makes the default partitioner `sticky`",
     "partitioner.class": "refused: a Java class",
     "default.api.timeout.ms": "bounds every operation with all its tries, a task's next records "
     "too",
