@@ -218,6 +218,8 @@ class Incoming:
 
     def _named(self, error: DeadlineExceeded) -> DeadlineExceeded:
         """With what was waited for: a broker may answer one question and hang at another."""
+        if not self.in_flight:  # another thread has just closed
+            return error
         api = self.in_flight[0].response.API_NAME
         return DeadlineExceeded(f"{error.what} the answer to {api}", error.timeout_s)
 
