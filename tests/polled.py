@@ -7,7 +7,7 @@ from typing import Any
 from pyspark_kafkaproto import Consumer
 from pyspark_kafkaproto.net import Deadline
 
-_PATIENCE_S = 60.0
+_PATIENCE_S = 120.0
 
 
 def polled_rows(consumer: Consumer, count: int) -> list[tuple[Any, ...]]:

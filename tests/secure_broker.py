@@ -19,7 +19,7 @@ from tests.certificates import Authority
 PASSWORD = 'tr0ub4dor,=&3 ☃ " \\ pässwörd ﬁ'  # with SASLprep the last would be two letters
 _PACKAGE = "org.apache.kafka.common.security."
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
-SESSION_MS = 1500  # of logins with SCRAM-SHA-256 on the listener SASL
+SESSION_MS = 6000  # of logins with SCRAM-SHA-256 on the listener SASL
 
 LISTENERS = {
     "INSIDE": "PLAINTEXT",

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from pyspark_kafkaproto import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.net import Deadline
 
-_WAIT_S = 30.0
+_WAIT_S = 120.0
 _PAUSE_S = 0.01
 
 

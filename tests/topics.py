@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 
 from pyspark_kafkaproto.cluster import NewTopic, Router, TopicPartition
 from pyspark_kafkaproto.cluster.offsets import LATEST_TIMESTAMP, list_found
 from pyspark_kafkaproto.cluster.topics import create_topics
+from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.net import ClientConfig
+from tests.waiting import until
 
 # Records whose timestamps are old would be deleted at the broker's next look, every five minutes.
 KEPT = {"retention.ms": "-1"}
@@ -30,4 +32,11 @@ def make_topic(
     with closing(Router(ClientConfig.parse({"bootstrap.servers": servers}))) as router:
         create_topics(router, [NewTopic(name, partitions, replication_factor, configs)])
         ends = {TopicPartition(name, number): LATEST_TIMESTAMP for number in range(partitions)}
-        list_found(router, ends)
+
+        def are_led() -> bool:
+            with suppress(BrokerError):  # a busy node may hear of it later than clients wait for
+                list_found(router, ends)
+                return True
+            return False
+
+        until(are_led, 60, f"the leaders of {name}")

@@ -42,7 +42,7 @@ def open_member(broker, group, topics, listeners=None, **properties):
 
 def poll_all(members, is_there, what):
     """Poll in turn until `is_there()`; how many rows ours gave."""
-    deadline, rows = Deadline.after(45), 0
+    deadline, rows = Deadline.after(120), 0
     while not is_there():
         deadline.check(what)
         for one in members:

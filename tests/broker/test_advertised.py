@@ -14,9 +14,8 @@ LISTENERS = dict.fromkeys(("INSIDE", "OUTSIDE", "CURED"), "PLAINTEXT")
 ADVERTISED = {"OUTSIDE": "nowhere.invalid:9092", "CURED": "localhost"}
 
 
-def _cluster(broker, listener):
-    config = {"bootstrap.servers": broker.addresses(listener), "default.api.timeout.ms": "3000"}
-    return KafkaCluster(config)
+def _cluster(broker, listener, **properties):
+    return KafkaCluster({"bootstrap.servers": broker.addresses(listener)} | properties)
 
 
 def test_inside_works_outside_fails_with_the_line_to_set_and_the_line_cures_it():
@@ -25,7 +24,8 @@ def test_inside_works_outside_fails_with_the_line_to_set_and_the_line_cures_it()
             inside.create_topics([NewTopic("orders", 1, 1)])
             partitions = inside.get_partitions({"orders"})
             assert inside.get_latest_leader_offsets(partitions) == dict.fromkeys(partitions, 0)
-        with _cluster(broker, "OUTSIDE") as outside:
+        soon = {"default.api.timeout.ms": "6000"}
+        with _cluster(broker, "OUTSIDE", **soon) as outside:
             assert outside.get_partitions({"orders"}) == partitions
             with pytest.raises(ConnectionFailed) as caught:
                 outside.get_latest_leader_offsets(partitions)

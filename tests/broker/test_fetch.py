@@ -9,6 +9,7 @@ from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.errors import DataLoss
 from pyspark_kafkaproto.net import ClientConfig, connections_for
+from tests.fault.reading import wait_until_gone
 from tests.waiting import until
 
 pytestmark = pytest.mark.broker
@@ -142,6 +143,7 @@ def test_topic_created_again_is_noticed(kafka, config, broker, kafka_tool, new_t
     broker.produce(topic, ["old"] * 3)
     task = plan(kafka, topic, start=0, stop=3)
     kafka_tool("TopicCommand", "--delete", "--topic", topic)
+    wait_until_gone(kafka, task, config())
     with pytest.raises(DataLoss, match=f"PARTITIONS_DELETED.*{topic} was deleted"):
         read(task, config(), "value")
     broker.create_topic(topic, 1)

@@ -19,6 +19,7 @@ from pyspark_kafkaproto.cluster import (
 from pyspark_kafkaproto.errors import BrokerError
 from tests.broker.filling import fill, make_keyed_topic
 from tests.broker.members import classic_member, consumer_member
+from tests.waiting import until
 
 pytestmark = pytest.mark.broker
 
@@ -170,6 +171,7 @@ def test_lag_of_a_deleted_topic_keeps_its_row(kafka, new_name):
     kafka.set_consumer_offsets(group, {only: 0})
     assert [(row.log_size, row.lag) for row in kafka.lag({group})] == [(0, 0)]
     kafka.delete_topics({name})
+    until(lambda: not kafka.describe({name}).has(name), what="the topic's end")
     # The broker deletes the offsets with the topic, in its own time; until then the row stays.
     try:
         rows = kafka.lag({group})

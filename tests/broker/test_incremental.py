@@ -13,6 +13,7 @@ from pyspark_kafkaproto import (
     SubscriptionPattern,
     TopicPartition,
 )
+from pyspark_kafkaproto.cluster import ConfigChange, ConfigResource
 from pyspark_kafkaproto.devbroker import DevBroker
 from pyspark_kafkaproto.errors import BrokerError
 from tests.broker.filling import fill
@@ -33,7 +34,6 @@ pytestmark = pytest.mark.broker
 QUICK = {
     **BEATS_OFTEN,
     "group.consumer.min.session.timeout.ms": "2000",
-    "group.consumer.session.timeout.ms": "3000",
 }
 
 
@@ -141,6 +141,8 @@ def test_who_is_silent_for_a_session_is_given_up_and_others_read_on(
 ):
     group, only = new_name("group"), TopicPartition(topic, 0)
     fill(kafka, {only: RECORDS})
+    session = ConfigChange("consumer.session.timeout.ms", "6000")
+    kafka.alter_configs({ConfigResource("group", group): [session]})
     lost = []
     silent = member(group, topic, {"on_lost": lost.append}, enable_auto_commit="false")
     poll_all([silent], lambda: silent.positions.get(only) == RECORDS, "all rows")

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.broker
 QUICK = {
     **BEATS_OFTEN,
     "group.consumer.min.session.timeout.ms": "1000",
-    "group.consumer.session.timeout.ms": "1000",
+    "group.consumer.session.timeout.ms": "10000",
 }
 
 

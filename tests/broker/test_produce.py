@@ -154,10 +154,8 @@ def test_fewer_acks_are_possible(produce, broker, new_topic, acks):
     produce(topic, [ProducerRecord(f"{n}") for n in range(100)], acks=acks)
     only = TopicPartition(topic, 0)
     with KafkaCluster({"bootstrap.servers": broker.bootstrap_servers}) as cluster:
-        for _ in range(100):  # with 0 nobody says when it is there
-            if cluster.get_latest_leader_offsets({only}) == {only: 100}:
-                break
-        assert cluster.get_latest_leader_offsets({only}) == {only: 100}
+        # With 0 nobody says when it is there.
+        until(lambda: cluster.get_latest_leader_offsets({only}) == {only: 100}, what="all rows")
 
 
 def test_without_acks_a_topic_that_was_made_anew_is_found(broker, new_topic):

@@ -327,7 +327,9 @@ def what_is_there(secure):
 
 
 def leave_open(properties, transactional_id, topic):
-    own = properties | {"transactional.id": transactional_id}
+    # As long as brokers allow: what is to be decided about has to be open until then.
+    open_ms = {"transaction.timeout.ms": "900000"}
+    own = properties | open_ms | {"transactional.id": transactional_id}
     with Producer(own, topic=topic) as producer:
         producer.begin_transaction()
         producer.send([ProducerRecord("value")])

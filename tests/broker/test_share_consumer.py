@@ -31,12 +31,11 @@ from tests.broker.sharing import make_topic
 
 pytestmark = pytest.mark.broker
 
-LOCK_S = 3.0
+LOCK_S, BRIEF_S = 30.0, 3.0  # the broker's, and that of groups whose locks are to run out
 QUICK = {
     "group.share.min.heartbeat.interval.ms": "100",
     "group.share.heartbeat.interval.ms": "200",
     "group.share.min.record.lock.duration.ms": "1000",
-    "group.share.record.lock.duration.ms": str(round(LOCK_S * 1000)),
     "quota.window.num": "3",  # seconds over which bytes are counted; 11 by default
 }
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -56,6 +55,17 @@ def group(kafka, new_name):
     earliest = ConfigChange("share.auto.offset.reset", "earliest")
     kafka.alter_configs({ConfigResource("group", name): [earliest]})
     return name
+
+
+@pytest.fixture
+def lock_for(kafka, group):
+    """Sets for how many seconds the group locks what it gives out."""
+
+    def alter(lock_s):
+        change = ConfigChange("share.record.lock.duration.ms", str(round(lock_s * 1000)))
+        kafka.alter_configs({ConfigResource("group", group): [change]})
+
+    return alter
 
 
 @pytest.fixture
@@ -223,11 +233,12 @@ def test_who_is_killed_gives_its_records_back(broker, group, single, explicit):
     assert error is not None
 
 
-def test_whose_lock_runs_out_is_told(broker, group, single, explicit):
+def test_whose_lock_runs_out_is_told(broker, group, single, explicit, lock_for):
+    lock_for(BRIEF_S)
     write(broker, single, ["a"], partition=0)
     slow, other = explicit(group, single), explicit(group, single)
     assert rows_of(next_batch(slow)) == [("a", 1)]
-    assert rows_of(next_batch(other, LOCK_S + 20)) == [("a", 2)]
+    assert rows_of(next_batch(other, LOCK_S + 30)) == [("a", 2)]
     slow.acknowledge(Acknowledge.ACCEPT)
     (error,) = slow.commit().values()
     assert isinstance(error, BrokerError)
@@ -239,29 +250,32 @@ def test_whose_lock_runs_out_is_told(broker, group, single, explicit):
 
 @pytest.mark.parametrize("how", [Acknowledge.ACCEPT, Acknowledge.REJECT])
 def test_whose_lock_ran_out_is_not_told_once_another_has_done_with_it(
-    broker, group, single, explicit, how
+    broker, group, single, explicit, lock_for, how
 ):
     """Brokers pass over what is said of records before the group's start, whoever had them."""
+    lock_for(BRIEF_S)
     write(broker, single, ["a"], partition=0)
     slow, other = explicit(group, single), explicit(group, single)
     assert rows_of(next_batch(slow)) == [("a", 1)]
-    assert rows_of(next_batch(other, LOCK_S + 20)) == [("a", 2)]
+    assert rows_of(next_batch(other, LOCK_S + 30)) == [("a", 2)]
     other.acknowledge(how)
     assert set(other.commit().values()) == {None}
     slow.acknowledge(Acknowledge.ACCEPT)
     assert set(slow.commit().values()) == {None}
 
 
-def test_a_renewed_lock_holds(broker, kafka, group, single, explicit):
+def test_a_renewed_lock_holds(broker, kafka, group, single, explicit, lock_for):
+    lock_s = 2 * BRIEF_S
+    lock_for(lock_s)
     write(broker, single, ["a"], partition=0)
     slow, other = explicit(group, single), explicit(group, single)
     next_batch(slow)
     wait_for_assignment(other)
-    end = Deadline.after(2 * LOCK_S)
+    end = Deadline.after(2 * lock_s)
     while not end.has_passed:
         slow.acknowledge(Acknowledge.RENEW, (single, 0), 0)
         assert set(slow.commit().values()) == {None}
-        assert other.poll(LOCK_S / 4) is None
+        assert other.poll(lock_s / 6) is None
     assert slow.poll(0.1) is None, "what is renewed is no obstacle"
     slow.acknowledge(Acknowledge.ACCEPT, (single, 0), 0)
     assert set(slow.commit().values()) == {None}
@@ -330,12 +344,13 @@ def test_a_group_of_another_type_is_refused(kafka, new_name, topic, member):
 
 
 def test_a_member_over_its_quota_costs_records_few_deliveries(
-    kafka, broker, group, single, member, new_name, caplog
+    kafka, broker, group, single, member, new_name, lock_for, caplog
 ):
     """A throttled answer has no records, but counts: without rests there were nearly sixty of them.
 
     Most came with a third delivery then, or never. A first burst costs nine, within ten seconds.
     """
+    lock_for(BRIEF_S)
     client, rows = new_name("client"), 1600
     kafka.alter_quotas({QuotaEntity(client_id=client): {"consumer_byte_rate": 100_000}})
     write(broker, single, ["".ljust(1000, ".")] * rows, batch_size=10_000)

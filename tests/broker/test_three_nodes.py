@@ -38,7 +38,9 @@ def trio(request):
 
 @pytest.fixture(scope="module")
 def kafka(trio):
-    with KafkaCluster({"bootstrap.servers": trio.bootstrap_servers}) as cluster:
+    # Two nodes with a slow disk or a busy processor may elect for most of a minute.
+    patient = {"default.api.timeout.ms": "180000"}
+    with KafkaCluster({"bootstrap.servers": trio.bootstrap_servers} | patient) as cluster:
         cluster.create_topics([NewTopic(TOPIC, 4, 3, {"retention.ms": "86400000"})])
         fill(cluster, {TopicPartition(TOPIC, at): end for at, end in enumerate(ENDS)})
         # The first question about a group makes the topic of offsets, and waits for it.

@@ -160,22 +160,22 @@ def test_a_topic_is_written_and_read_with_the_rights_of_the_owner(secure, new_na
 
 def test_a_connection_goes_on_while_its_token_is_renewed_and_no_longer(secure, reports):
     token = reports.create_delegation_token()
-    soon_ms = reports.expire_delegation_token(token, 4)
+    soon_ms = reports.expire_delegation_token(token, 12)
     until(
         lambda: {item.token_id: item for item in reports.describe_delegation_tokens()},
         lambda found: found[token.token_id].expiry_timestamp_ms == soon_ms,
     )
     config = ClientConfig.parse(with_token(secure, token))
     place, ask = config.bootstrap_servers[0], MetadataRequest(topics=())
-    deadline = Deadline.after(40)
+    deadline = Deadline.after(120)
 
     def ask_on(connection, deadline):
         while connection.request(ask, deadline).brokers:
             deadline.check("waiting for the end of a token")
 
     with closing(Connection.open(place, config, deadline)) as connection:
-        assert 0 < connection.login_ends_at - time.monotonic() <= 4
-        later_ms = reports.renew_delegation_token(token, 8)
+        assert 0 < connection.login_ends_at - time.monotonic() <= 12
+        later_ms = reports.renew_delegation_token(token, 24)
         while time.time() * 1000 < soon_ms + 500:
             assert connection.request(ask, deadline).brokers
         assert connection.is_open

@@ -202,7 +202,7 @@ def test_a_producer_of_the_same_id_fences_the_first_by_name(tools, topic, make):
 
 
 def test_a_commit_that_comes_too_late_is_told_so(tools, topic, make, router):
-    late = make(**{"transaction.timeout.ms": "1000"})
+    late = make(**{"transaction.timeout.ms": "5000"})
     late.begin_transaction()
     late.send(records("a"))
     late.flush()

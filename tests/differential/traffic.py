@@ -129,7 +129,7 @@ def kafka_python(broker: Any, topic: str) -> None:
         **common,
         group_id=f"{topic}-kp",
         auto_offset_reset="earliest",
-        consumer_timeout_ms=4000,
+        consumer_timeout_ms=30_000,
     )
     seen = 0
     for _ in consumer:

@@ -15,7 +15,7 @@ import sys
 
 from pyspark_kafkaproto import Consumer
 
-SESSION_MS = 6000  # the least that brokers allow by default
+SESSION_MS = 15_000
 
 
 def main(servers: str, group: str, topic: str, commits: int) -> None:

@@ -59,13 +59,13 @@ def loss(trio, kafka, topic, new_name):
     found = {}
 
     def is_led_by_the_coordinator():  # elections take a moment, and nodes hear of them one by one
-        soon = Deadline.after(30)
+        soon = Deadline.after(60)
         coordinator = find_coordinators(kafka._router, {group}, soon, GROUP_KEY)[group]
         leaders = kafka.find_leaders(partitions).items()
         found.update(item for item in leaders if item[1].endpoint == coordinator)
         return found
 
-    until(is_led_by_the_coordinator, 30, "the coordinator to lead a partition", pause_s=PAUSE_S)
+    until(is_led_by_the_coordinator, 60, "the coordinator to lead a partition", pause_s=PAUSE_S)
     partition, leader = found.popitem()
     with killed(trio, leader.node_id):
         yield Loss(group, partition, leader.epoch)

@@ -45,7 +45,7 @@ def node_at(trio, endpoint):
 def coordinator(trio, key, kind):
     router = Router(ClientConfig.parse({"bootstrap.servers": trio.bootstrap_servers}))
     try:
-        return node_at(trio, router.coordinators([key], Deadline.after(30), kind)[key])
+        return node_at(trio, router.coordinators([key], Deadline.after(180), kind)[key])
     finally:
         router.close()
 
@@ -107,7 +107,11 @@ def kill_when_reached(trio, points, node):
 @pytest.mark.timeout(300)
 def test_the_groups_coordinator_dies_while_offsets_are_committed(trio, written):
     wait_for_all(trio, written.topic)
-    servers = {"bootstrap.servers": trio.bootstrap_servers}
+    # Two nodes with a slow disk or a busy processor may elect for most of a minute.
+    servers = {
+        "bootstrap.servers": trio.bootstrap_servers,
+        "default.api.timeout.ms": "180000",
+    }
     source = TopicPartition(written.topic, 0)
     with Producer(servers | {"transactional.id": written.topic}, topic=written.topic) as producer:
         producer.begin_transaction()

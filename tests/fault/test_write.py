@@ -155,9 +155,9 @@ def test_a_cut_that_outlasts_delivery_timeout_is_named_in_time(trio, target, net
         {
             "bootstrap.servers": trio.bootstrap_servers,
             "linger.ms": 0,
-            "request.timeout.ms": 1000,
-            "socket.connection.setup.timeout.ms": 1000,
-            "delivery.timeout.ms": 3000,
+            "request.timeout.ms": 3000,
+            "socket.connection.setup.timeout.ms": 3000,
+            "delivery.timeout.ms": 10_000,
         },
         topic=target,
     ) as producer:
@@ -166,7 +166,7 @@ def test_a_cut_that_outlasts_delivery_timeout_is_named_in_time(trio, target, net
         began = time.monotonic()
         with network.cut(), pytest.raises(TimeoutError, match=f"{target}-0"):
             _send_and_flush(producer)
-        assert time.monotonic() - began < 15
+        assert time.monotonic() - began < 60
 
 
 def _send_and_flush(producer):

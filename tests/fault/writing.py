@@ -25,7 +25,7 @@ def write(trio: DevBroker, topic: str, records: int, mark: bytes) -> None:
 def wait_for_end(kafka: KafkaCluster, topic: str, end: int) -> None:
     """Return once partition 0 is acknowledged up to `end`."""
     only = TopicPartition(topic, 0)
-    deadline = Deadline.after(60)
+    deadline = Deadline.after(120)
     while kafka.get_latest_leader_offsets({only}) != {only: end}:
         deadline.check(f"waiting for {only} to end at {end}")
         time.sleep(PAUSE_S)
