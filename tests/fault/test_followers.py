@@ -18,6 +18,7 @@ pytestmark = pytest.mark.fault
 
 LEADER, FOLLOWER = 1, 3
 RECORDS = 2000
+PATIENT = {"request_timeout_ms": 15_000}  # who is slow is not to be passed over
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +62,7 @@ def test_records_come_from_the_replica_in_our_rack(kafka, followed, new_config, 
     while set(asked) != {FOLLOWER}:
         deadline.check(f"reading from node {FOLLOWER} alone; asked were {asked}")
         asked.clear()
-        reading = Reading(task, new_config(client_rack=f"rack-{FOLLOWER}"))
+        reading = Reading(task, new_config(client_rack=f"rack-{FOLLOWER}", **PATIENT))
         reading.go_on()
         assert reading.places == places_of(task)
         assert asked[0] == FOLLOWER
@@ -97,7 +98,7 @@ def test_what_the_follower_has_not_got_comes_from_the_leader(
     (known,) = task.ranges
     stop = known.stop + RECORDS
     task = replace(task, ranges=(replace(known, stop=stop),))
-    reading = Reading(task, new_config(client_rack=f"rack-{FOLLOWER}"))
+    reading = Reading(task, new_config(client_rack=f"rack-{FOLLOWER}", **PATIENT))
     reading.go_on(RECORDS // 2)
     assert set(asked) == {FOLLOWER}
     with stalled(trio, FOLLOWER):
