@@ -293,7 +293,7 @@ class FakeCluster:
         """End a node's connections; it goes on listening."""
         self.nodes[node_id].hang_up()
 
-    def wait_until_left(self, timeout_s: float = 5.0) -> None:
+    def wait_until_left(self, timeout_s: float = 30.0) -> None:
         """Return once every connection has ended, and what had been asked over it was answered."""
         for node in self.nodes.values():
             node.wait_until_left(timeout_s)
@@ -307,7 +307,7 @@ class FakeCluster:
                 if call.api == api and node in (None, call.node_id)
             ]
 
-    def wait_for_call(self, api: str, count: int = 1, timeout_s: float = 5.0) -> None:
+    def wait_for_call(self, api: str, count: int = 1, timeout_s: float = 30.0) -> None:
         """Return once `count` requests of `api` have arrived."""
         with self._changed:
             arrived = self._changed.wait_for(
@@ -394,7 +394,7 @@ class _Node:
             self._is_stopped = True
             _shut_down(self._open)
         for thread in self._threads:
-            thread.join(5)
+            thread.join(30)
             assert not thread.is_alive()
         for sock in self._open:
             sock.close()

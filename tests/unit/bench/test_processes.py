@@ -26,8 +26,8 @@ def _is_alive(pid: int) -> bool:
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="looks at /proc")
 def test_what_is_late_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
-    with pytest.raises(RunFailed, match="not done within 1 s"):
-        run([sys.executable, "-S", "-c", _PARENT], cwd=tmp_path, timeout_s=1)
+    with pytest.raises(RunFailed, match="not done within 4 s"):
+        run([sys.executable, "-S", "-c", _PARENT], cwd=tmp_path, timeout_s=4)
 
     assert not _is_alive(int((tmp_path / "child").read_text()))
 

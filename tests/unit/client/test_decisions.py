@@ -194,12 +194,12 @@ def test_decisions_of_a_topic_made_again_are_not_read_on_from_the_one_before(bro
 
 @pytest.mark.slow
 def test_a_job_that_failed_does_not_wait_for_long_to_have_it_noted(brokers, log, monkeypatch):
-    monkeypatch.setattr(decisions, "_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(decisions, "_TIMEOUT_S", 2.0)
     brokers.on("Produce", refusing(_NOT_ENOUGH_REPLICAS))
     began = time.monotonic()
     with pytest.raises(DeadlineExceeded, match="NOT_ENOUGH_REPLICAS"):
         log.give_up("some job")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 15
 
 
 def told_before(brokers, end):

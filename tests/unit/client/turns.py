@@ -11,9 +11,10 @@ _TURNS = 300
 def polls_per_turn(consumer):
     """How often `consumer` is polled for each time that another thread gets the interpreter.
 
-    The most of some tries: in which order two threads wake up is luck.
+    The most of some tries but for one: in which order two threads wake up is luck, and a machine
+    that others use may leave the other thread out once.
     """
-    return max(_polls_beside_another(consumer) for _ in range(8)) / _TURNS
+    return sorted(_polls_beside_another(consumer) for _ in range(8))[-2] / _TURNS
 
 
 def _polls_beside_another(consumer):

@@ -74,7 +74,7 @@ def test_longest_time_out_that_the_broker_allows_is_asked_for(brokers, router):
 def test_a_begin_that_costs_ids_ends_in_its_time(brokers):
     """The second try has what the first one has left."""
     brokers.on("InitProducerId", STALL)
-    properties = {"request.timeout.ms": "1000", "default.api.timeout.ms": "1300"}
+    properties = {"request.timeout.ms": "3000", "default.api.timeout.ms": "4000"}
     servers = {"bootstrap.servers": brokers.bootstrap_servers, "retry.backoff.ms": "1"}
     began = time.monotonic()
     with (
@@ -82,7 +82,7 @@ def test_a_begin_that_costs_ids_ends_in_its_time(brokers):
         pytest.raises(DeadlineExceeded, match=r"begin with transactional id 'p-1'"),
     ):
         begin_new_writer(router, "p-1", 60_000, "{}-0".format)
-    assert time.monotonic() - began < 1.8
+    assert time.monotonic() - began < 5.7  # and not 6
     assert len(brokers.asked("InitProducerId")) == 2
 
 

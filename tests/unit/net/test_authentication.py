@@ -3,6 +3,7 @@
 import logging
 import subprocess
 import sys
+import threading
 import time
 import types
 from contextlib import closing
@@ -237,9 +238,10 @@ def test_a_token_has_all_the_time_there_is_or_half_where_a_login_holds(
     assert left_s - 0.9 < given[-1] <= left_s
 
 
-def later(monkeypatch, seconds):
+def later(monkeypatch, seconds, began=None):
+    """So many seconds from now on, or where time stands still: from `began` on."""
     for module in (connection_module, authentication):
-        monkeypatch.setattr(module, "time", _Later(seconds))
+        monkeypatch.setattr(module, "time", _Later(seconds, began))
 
 
 @pytest.mark.parametrize("error", [ConnectionRefusedError(), ValueError()], ids=["away", "refused"])
@@ -249,8 +251,9 @@ def test_a_login_is_used_to_its_end_where_no_token_is_to_be_had(
     cluster.on("SaslAuthenticate", logged_in(100), logged_in(0))
     tokens += ["opaque", error, "opaque-2"]
     with with_tokens(cluster) as connection:
+        began = time.monotonic()
         for after_s in (96, 96.1, 97.5, 99):
-            later(monkeypatch, after_s)
+            later(monkeypatch, after_s, began)
             assert connection.request(ALL_TOPICS, soon()).cluster_id == "fake"
             assert len(tokens) == (after_s < 99), "its source is not asked at every send"
     assert "the login of before is used" in caplog.text
@@ -279,18 +282,21 @@ def test_a_source_of_tokens_that_hangs_leaves_time_for_the_request(cluster, toke
     tokens.append("opaque")
     with with_tokens(cluster) as connection:
         later(monkeypatch, 96)
-        monkeypatch.setattr(sys.modules["my_tokens"], "give", lambda _: time.sleep(1))
-        assert connection.request(ALL_TOPICS, Deadline.after(0.4)).cluster_id == "fake"
+        is_over = threading.Event()
+        monkeypatch.setattr(sys.modules["my_tokens"], "give", lambda _: is_over.wait(30))
+        assert connection.request(ALL_TOPICS, Deadline.after(4)).cluster_id == "fake"
+        is_over.set()
 
 
 class _Later:
-    """The module `time`, some seconds from now."""
+    """The module `time`, some seconds from now, or for ever so many from `began`."""
 
-    def __init__(self, seconds):
+    def __init__(self, seconds, began=None):
         self._seconds = seconds
+        self._began = began
 
     def monotonic(self):
-        return time.monotonic() + self._seconds
+        return (time.monotonic() if self._began is None else self._began) + self._seconds
 
 
 @pytest.mark.slow

@@ -21,8 +21,8 @@ def test_does_not_wait_beyond_the_deadline():
     release = threading.Event()
     began = time.monotonic()
     with pytest.raises(TimeoutError, match=r"no answer within 0\.05 s"):
-        call_within(lambda: release.wait(5), Deadline.after(0.05))
-    assert time.monotonic() - began < 1
+        call_within(lambda: release.wait(30), Deadline.after(0.05))
+    assert time.monotonic() - began < 15
     release.set()
 
 

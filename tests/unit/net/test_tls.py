@@ -223,7 +223,7 @@ def test_silence_ends_at_the_deadline(broker, authority):
             receive(transport, 1, 0.05)
         with pytest.raises(DeadlineExceeded):
             receive(transport, 1, 0)
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < 4
 
 
 @pytest.mark.slow

@@ -152,12 +152,12 @@ def test_a_resolver_put_in_the_systems_place_is_asked_by_name(monkeypatch, peer)
 
 def test_a_name_service_that_hangs_ends_at_the_deadline(monkeypatch):
     hung = threading.Event()
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_options: hung.wait(5))
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_options: hung.wait(30))
     began = time.monotonic()
     with pytest.raises(ConnectionFailed, match=r"'nowhere': no answer within 0\.05 s") as caught:
         Transport.connect(Endpoint("nowhere", 9092), Deadline.after(SOON_S))
     assert caught.value.stage == "resolve"
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 15
     hung.set()
 
 
@@ -235,7 +235,7 @@ def test_each_call_has_its_own_deadline(joined, before_s, now_s):
     began = time.monotonic()
     with pytest.raises(DeadlineExceeded):
         transport.receive_into(memoryview(bytearray(1)), Deadline.after(now_s))
-    assert now_s <= time.monotonic() - began < now_s + 1
+    assert now_s <= time.monotonic() - began < now_s + 4  # and not 5
 
 
 def test_deadline_that_has_passed_is_not_for_ever(joined):
@@ -291,10 +291,10 @@ def _read_all(sock, into, size):
 def test_peer_that_reads_nothing_ends_a_send_at_the_deadline(joined):
     transport, _ = joined
     began = time.monotonic()
-    with pytest.raises(DeadlineExceeded, match=r"send: not done within 0\.5 s"):
-        transport.send(bytes(64 << 20), Deadline.after(0.5))
+    with pytest.raises(DeadlineExceeded, match=r"send: not done within 2 s"):
+        transport.send(bytes(64 << 20), Deadline.after(2.0))
     # A time-out per system call would have taken twice that: the first call sends a part.
-    assert time.monotonic() - began < 1.0
+    assert time.monotonic() - began < 3.8
 
 
 @pytest.mark.slow

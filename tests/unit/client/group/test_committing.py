@@ -461,8 +461,8 @@ def test_a_commit_that_nobody_takes_any_more_is_refused_at_once(
 
 @pytest.mark.slow
 def test_commits_that_nobody_answers_hold_close_up_for_one_time_out(filled, group, consumer_of):
-    timeout_s = 1.5
-    times = {"default_api_timeout_ms": 1500, "request_timeout_ms": 1500}
+    timeout_s = 4.0
+    times = {"default_api_timeout_ms": 4000, "request_timeout_ms": 4000}
     consumer = consumer_of(**times)
     poll_rows(consumer, 40)
     filled.on("OffsetCommit", STALL)

@@ -180,7 +180,7 @@ def test_what_came_before_an_answer_broke_off_is_read_once(
 ):
     broken = (cut_at if at == "cut" else stalled_at)(brokers, keep_bytes)
     brokers.on("Fetch", broken, DEFAULT)
-    patient = config(request_timeout_ms=5000 if at == "cut" else 300, retry_backoff_ms=1)
+    patient = config(request_timeout_ms=5000 if at == "cut" else 1500, retry_backoff_ms=1)
     fetcher = Fetcher(task((0, 0, 100)), patient, ReadSettings())
     assert read(fetcher) == rows(0, 0, 100)
     begun, again = asked(brokers)

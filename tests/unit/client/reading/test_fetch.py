@@ -378,11 +378,11 @@ def test_silent_leader_is_an_error_within_the_time_for_a_call(brokers, config, t
 @pytest.mark.slow
 def test_tries_together_do_not_outlast_the_time_for_a_call(brokers, config, task):
     brokers.on("Fetch", STALL)
-    times = config(request_timeout_ms=600, default_api_timeout_ms=700, retry_backoff_ms=1)
+    times = config(request_timeout_ms=3000, default_api_timeout_ms=3500, retry_backoff_ms=1)
     began = time.monotonic()
     with pytest.raises(DeadlineExceeded):
         read(task((0, 0, 10)), times)
-    assert time.monotonic() - began < 1.19  # and not 1.2
+    assert time.monotonic() - began < 5.9  # and not 6
 
 
 def test_gone_cluster_is_an_error_within_the_time_for_a_call(brokers, config, task, clock):

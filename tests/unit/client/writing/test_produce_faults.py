@@ -416,11 +416,11 @@ def test_a_fatal_error_names_partition_rows_and_size(brokers, producer, code, te
 @pytest.mark.slow
 def test_delivery_timeout_ends_the_tries_and_tells_of_them(brokers, producer):
     brokers.on("Produce", refusing(19))
-    writer = producer(delivery_timeout_ms=300, request_timeout_ms=100, linger_ms=0)
+    writer = producer(delivery_timeout_ms=1000, request_timeout_ms=500, linger_ms=0)
     writer.send(numbered(1))
     with pytest.raises(
         DeadlineExceeded,
-        match=r"(?s)write row 0 \(\d+ bytes\) to orders-0: not done within 0.3 s"
+        match=r"(?s)write row 0 \(\d+ bytes\) to orders-0: not done within 1 s"
         r".*NOT_ENOUGH_REPLICAS",
     ):
         writer.flush()
@@ -442,7 +442,7 @@ def test_an_error_of_what_ends_its_connection_each_time_says_why_that_may_be(
     for number in (0, 1):
         brokers.topics["orders"].move(number, 1)
     brokers.on("Produce", close())
-    writer = producer(delivery_timeout_ms=400, request_timeout_ms=200, linger_ms=0)
+    writer = producer(delivery_timeout_ms=1000, request_timeout_ms=500, linger_ms=0)
     writer.send(LARGE + others)
     with pytest.raises(DeadlineExceeded, match=r"(?s)closed the conn.*" + advice_on(r"100\d+")):
         writer.flush()

@@ -224,7 +224,7 @@ def test_a_throttle_does_not_outlast_the_delivery_timeout(brokers, producer):
 
 def test_who_is_not_throttled_is_not_said_to_be(brokers, producer):
     brokers.on("Produce", refusing(6))
-    writer = producer(delivery_timeout_ms=300, request_timeout_ms=200, linger_ms=0)
+    writer = producer(delivery_timeout_ms=1000, request_timeout_ms=500, linger_ms=0)
     writer.send(numbered(1))
     with pytest.raises(DeadlineExceeded, match="NOT_LEADER_OR_FOLLOWER") as caught:
         writer.flush()
@@ -288,12 +288,13 @@ def naming(brokers):
     return named
 
 
-def test_a_leader_that_an_answer_names_is_asked_at_once(brokers, pipelined):
+def test_a_leader_that_an_answer_names_is_asked_at_once(brokers, clock, pipelined):
     brokers.topics["orders"].move(0, 2)
     brokers.on("Produce", naming(brokers), node=1)
     asked = len(brokers.asked("Metadata"))
     pipelined.send(numbered(60, 1))
-    assert took(pipelined.flush) < SLOW_S / 2
+    pipelined.flush()
+    assert sum(clock.slept) < SLOW_S / 2
     assert len(brokers.asked("Metadata")) == asked
     assert values(brokers.logs["orders", 0]) == expected(61)
 
@@ -443,7 +444,7 @@ def test_an_answer_that_came_while_half_a_one_was_waited_for_counts(brokers, pro
         return produce(brokers, call)
 
     brokers.on("Produce", later, DEFAULT, node=2)
-    writer = producer(acks=1, request_timeout_ms=500, delivery_timeout_ms=5000)
+    writer = producer(acks=1, request_timeout_ms=2000, delivery_timeout_ms=10_000)
     writer.send(numbered(1, 0, 0) + numbered(1, 0, 1))
     written = writer.flush()
     assert written["orders", 1].retries == 0
