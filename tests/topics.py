@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 
 from pyspark_kafkaproto.cluster import NewTopic, Router, TopicPartition
 from pyspark_kafkaproto.cluster.offsets import LATEST_TIMESTAMP, list_found
 from pyspark_kafkaproto.cluster.topics import create_topics
+from pyspark_kafkaproto.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.net import ClientConfig
 from tests.waiting import until
@@ -34,9 +35,12 @@ def make_topic(
         ends = {TopicPartition(name, number): LATEST_TIMESTAMP for number in range(partitions)}
 
         def are_led() -> bool:
-            with suppress(BrokerError):  # a busy node may hear of it later than clients wait for
+            try:
                 list_found(router, ends)
-                return True
-            return False
+            except BrokerError as error:  # a busy node may hear of it later than clients wait for
+                if error.code != UNKNOWN_TOPIC_OR_PARTITION:
+                    raise
+                return False
+            return True
 
         until(are_led, 60, f"the leaders of {name}")

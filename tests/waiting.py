@@ -7,6 +7,9 @@ from collections.abc import Callable
 
 from pyspark_kafkaproto.net import Deadline
 
+# Of clients whose nodes elect: two with a slow disk or a busy processor may take most of a minute.
+THROUGH_ELECTIONS = {"default.api.timeout.ms": "180000"}
+
 
 def until(
     holds: Callable[[], object],

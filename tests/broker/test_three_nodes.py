@@ -19,6 +19,7 @@ from pyspark_kafkaproto.net import Deadline
 from tests.broker.filling import fill
 from tests.broker.members import classic_member
 from tests.broker.sharing import PARTITIONS, RECORDS, are_at, is_shared, open_member, poll_all
+from tests.waiting import THROUGH_ELECTIONS
 
 pytestmark = pytest.mark.broker
 
@@ -38,9 +39,8 @@ def trio(request):
 
 @pytest.fixture(scope="module")
 def kafka(trio):
-    # Two nodes with a slow disk or a busy processor may elect for most of a minute.
-    patient = {"default.api.timeout.ms": "180000"}
-    with KafkaCluster({"bootstrap.servers": trio.bootstrap_servers} | patient) as cluster:
+    config = {"bootstrap.servers": trio.bootstrap_servers} | THROUGH_ELECTIONS
+    with KafkaCluster(config) as cluster:
         cluster.create_topics([NewTopic(TOPIC, 4, 3, {"retention.ms": "86400000"})])
         fill(cluster, {TopicPartition(TOPIC, at): end for at, end in enumerate(ENDS)})
         # The first question about a group makes the topic of offsets, and waits for it.

@@ -14,6 +14,7 @@ from pyspark_kafkaproto.devbroker.settings import Settings
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.net import ClientConfig, Deadline, connections_for
 from tests.topics import make_topic
+from tests.waiting import THROUGH_ELECTIONS
 
 NODES = 3
 RECORDS = 20_000
@@ -53,9 +54,8 @@ def trio() -> Iterator[DevBroker]:
 
 @pytest.fixture(scope="session")
 def kafka(trio) -> Iterator[KafkaCluster]:
-    # Two nodes with a slow disk or a busy processor may elect for most of a minute.
-    patient = {"default.api.timeout.ms": "180000"}
-    with KafkaCluster({"bootstrap.servers": trio.bootstrap_servers} | patient) as cluster:
+    config = {"bootstrap.servers": trio.bootstrap_servers} | THROUGH_ELECTIONS
+    with KafkaCluster(config) as cluster:
         yield cluster
 
 

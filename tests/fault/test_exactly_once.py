@@ -157,5 +157,5 @@ def test_a_process_dies_at_each_step(new_written, tmp_path, monkeypatch, turn, m
         hits += query.points.was_hit
         print(f"{point}: {'hit' if query.points.was_hit else 'not met'}, {outcome}")
     print(f"{len(points)} points, {taken} taken, {hits} hit")
-    # A point may be a retry's, which a busy broker made necessary: no other turn has it.
-    assert hits >= max(0.95 * wanted, 0.75 * taken)
+    assert hits == wanted
+    assert taken <= wanted + 2  # one may be a retry's, which a busy broker made necessary

@@ -21,6 +21,7 @@ from tests.fault.conftest import killed, make_replicated, wait_for_all
 from tests.fault.dying import FailPoints
 from tests.fault.micro_batches import Query
 from tests.fault.test_exactly_once import PARTITIONS, TASKS, Written, stream_turn
+from tests.waiting import THROUGH_ELECTIONS
 
 pytestmark = pytest.mark.fault
 
@@ -107,11 +108,7 @@ def kill_when_reached(trio, points, node):
 @pytest.mark.timeout(300)
 def test_the_groups_coordinator_dies_while_offsets_are_committed(trio, written):
     wait_for_all(trio, written.topic)
-    # Two nodes with a slow disk or a busy processor may elect for most of a minute.
-    servers = {
-        "bootstrap.servers": trio.bootstrap_servers,
-        "default.api.timeout.ms": "180000",
-    }
+    servers = {"bootstrap.servers": trio.bootstrap_servers} | THROUGH_ELECTIONS
     source = TopicPartition(written.topic, 0)
     with Producer(servers | {"transactional.id": written.topic}, topic=written.topic) as producer:
         producer.begin_transaction()

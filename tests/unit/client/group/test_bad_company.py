@@ -19,7 +19,7 @@ from tests.fake_broker import DEFAULT, STALL, close, raw
 from tests.fake_log import Answered, FakeLog
 from tests.fake_past import behind
 from tests.forks import in_child
-from tests.stalls import Stalls
+from tests.stopwatch import Stopwatch
 from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until
 from tests.unit.cluster.committing import committing
 
@@ -116,12 +116,12 @@ def test_a_broker_that_hangs_beside_a_slow_coordinator_ends_no_session(
         filled.on(api, STALL, node=2)
     filled.on("Heartbeat", beat, node=1)
     filled.on("OffsetCommit", commit, node=1)
-    with Stalls() as stalls:
+    with Stopwatch() as watch:
         poll_until(consumer, lambda: beats)
         consumer.commit(wait=False)
         poll_until(consumer, lambda: beats[-1] - beats[0] > 2 * session_s)
     silence_s = max(
-        later - earlier - stalls.within(earlier, later) for earlier, later in pairwise(beats)
+        later - earlier - watch.stalled_s(earlier, later) for earlier, later in pairwise(beats)
     )
     assert silence_s < session_s
 
