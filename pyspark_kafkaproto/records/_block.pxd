@@ -2,9 +2,9 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from pyspark_kafkaproto.records._batch cimport Batch
 from pyspark_kafkaproto.records._crc32 cimport Crc32Tables
 from pyspark_kafkaproto.records._cursor cimport Bytes
-from pyspark_kafkaproto.records._walk cimport Batch
 
 cdef Crc32Tables crc32_tables  # of messages; record batches have crc32c
 

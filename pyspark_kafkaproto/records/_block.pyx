@@ -14,10 +14,7 @@ from cpython.buffer cimport (
 )
 from libc.stdint cimport INT32_MAX, INT64_MAX, int32_t, int64_t, uint8_t, uint32_t
 
-from pyspark_kafkaproto.records._crc32 cimport crc32, fill_crc32_tables
-from pyspark_kafkaproto.records._cursor cimport Bytes, unlikely
-from pyspark_kafkaproto.records._message cimport read_message_header
-from pyspark_kafkaproto.records._walk cimport (
+from pyspark_kafkaproto.records._batch cimport (
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC_POS,
@@ -27,6 +24,9 @@ from pyspark_kafkaproto.records._walk cimport (
     int64_at,
     uint32_at,
 )
+from pyspark_kafkaproto.records._crc32 cimport crc32, fill_crc32_tables
+from pyspark_kafkaproto.records._cursor cimport Bytes, unlikely
+from pyspark_kafkaproto.records._message cimport read_message_header
 
 from pyspark_kafkaproto.records import batch as _batch
 from pyspark_kafkaproto.records import compression as _compression

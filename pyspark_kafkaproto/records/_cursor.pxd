@@ -1,4 +1,4 @@
-"""The only thing that moves over bytes from the wire, and one record read with it.
+"""What moves over bytes from the wire, whatever they are, and one record read with it.
 
 Only `take` functions move the cursor, each after a look at what is left. The first fault sticks and
 leaves nothing to read, so whoever takes several values looks at the fault once, at the end.

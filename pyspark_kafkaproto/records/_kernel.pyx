@@ -3,13 +3,13 @@
 """The native codec: record batches, and the messages before them, to column buffers.
 
 Law: any bytes give columns or CorruptRecords, never anything else, and never more memory than a
-small multiple of the bytes that are there. `Cursor` is the only thing that moves over bytes from
-the wire, and only `take` functions move it, each after a look at what is left. Sizes of
-allocations follow from bytes that were seen, never from a number that was read.
+small multiple of the bytes that are there. Only `take` functions move over bytes from the wire,
+each after a look at what is left. Sizes of allocations follow from bytes that were seen, never from
+a number that was read.
 
-`_block` reads headers, `_walk` and `_message` records, `_unpacking` what is small and compressed,
-and `_memory` holds the columns. `reference.py` is all of it in plain Python. It must not know
-pyarrow.
+`_block` reads headers, `_walk` records (`_plain` nearly all of them), `_message` those of old,
+`_unpacking` what is small and compressed, and `_memory` holds the columns. `reference.py` is all of
+it in plain Python. It must not know pyarrow.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -17,6 +17,15 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport INT32_MAX, INT64_MAX, int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
+from pyspark_kafkaproto.records._batch cimport (
+    CODEC_MASK,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_V2,
+    Batch,
+    int32_at,
+    is_wrapper,
+)
 from pyspark_kafkaproto.records._block cimport Block, crc32_tables
 from pyspark_kafkaproto.records._columns cimport (
     HEADERS,
@@ -45,17 +54,7 @@ from pyspark_kafkaproto.records._unpacking cimport (
     may_unpack,
     unpack,
 )
-from pyspark_kafkaproto.records._walk cimport (
-    CODEC_MASK,
-    HEADER_SIZE,
-    LOG_OVERHEAD,
-    MAGIC_V2,
-    Batch,
-    Outcome,
-    int32_at,
-    is_wrapper,
-    walk,
-)
+from pyspark_kafkaproto.records._walk cimport Outcome, walk
 
 from pyspark_kafkaproto.errors import CorruptRecords, TimestampOutOfRange
 from pyspark_kafkaproto.records import batch as _batch

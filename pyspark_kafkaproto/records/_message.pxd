@@ -7,6 +7,16 @@ The first walk checks all of them and counts; the second makes rows of what the 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
+from pyspark_kafkaproto.records._batch cimport (
+    CODEC_MASK,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD,
+    MAGIC_POS,
+    Batch,
+    int32_at,
+    int64_at,
+    uint32_at,
+)
 from pyspark_kafkaproto.records._columns cimport (
     HEADERS,
     KEY,
@@ -35,16 +45,6 @@ from pyspark_kafkaproto.records._cursor cimport (
     Cursor,
     fail,
     unlikely,
-)
-from pyspark_kafkaproto.records._walk cimport (
-    CODEC_MASK,
-    LOG_APPEND_TIME,
-    LOG_OVERHEAD,
-    MAGIC_POS,
-    Batch,
-    int32_at,
-    int64_at,
-    uint32_at,
 )
 
 cdef enum:

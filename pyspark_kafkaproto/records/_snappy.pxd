@@ -8,7 +8,7 @@ Formats: format_description.txt of the library; SnappyOutputStream of snappy-jav
 from libc.stdint cimport uint8_t
 from libc.string cimport memcmp, memcpy
 
-from pyspark_kafkaproto.records._walk cimport uint32_at
+from pyspark_kafkaproto.records._batch cimport uint32_at
 
 cdef enum:
     SLACK = 64  # the longest copy, made of whole blocks

@@ -1,11 +1,9 @@
-"""One batch: the fields of its header that matter here, and the walk over its records.
+"""The walk over the records of a batch; `record.py` is the same in plain Python."""
 
-`batch.py` and `record.py` are the same in plain Python. Format: `layout.py`.
-"""
-
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
+from pyspark_kafkaproto.records._batch cimport LOG_APPEND_TIME, Batch
 from pyspark_kafkaproto.records._columns cimport (
     HEADERS,
     KEY,
@@ -27,47 +25,7 @@ from pyspark_kafkaproto.records._cursor cimport (
     take_record,
     unlikely,
 )
-
-cdef enum:
-    LOG_OVERHEAD = 12
-    MAGIC_POS = 16
-    HEADER_SIZE = 61
-    MAGIC_V2 = 2
-    CODEC_MASK = 0x07
-    LOG_APPEND_TIME = 0x08
-
-cdef struct Batch:
-    size_t pos
-    size_t stop
-    int32_t magic
-    int64_t base_offset
-    uint32_t crc
-    int32_t attributes
-    int32_t last_offset_delta
-    int64_t base_timestamp
-    int64_t max_timestamp
-    int64_t producer_id
-    int32_t record_count
-
-
-cdef inline bint is_wrapper(Batch *batch) noexcept nogil:
-    """Whether it is a message with others inside, which have offsets up to its own."""
-    return batch.magic != MAGIC_V2 and batch.attributes & CODEC_MASK
-
-
-cdef inline uint32_t uint32_at(const uint8_t *at) noexcept nogil:
-    return (
-        <uint32_t> at[0] << 24 | <uint32_t> at[1] << 16 | <uint32_t> at[2] << 8 | <uint32_t> at[3]
-    )
-
-
-cdef inline int32_t int32_at(const uint8_t *at) noexcept nogil:
-    return <int32_t> uint32_at(at)
-
-
-cdef inline int64_t int64_at(const uint8_t *at) noexcept nogil:
-    return <int64_t> (<uint64_t> uint32_at(at) << 32 | uint32_at(at + 4))
-
+from pyspark_kafkaproto.records._plain cimport append_plain, may_be_plain
 
 cdef struct Outcome:
     int fault
@@ -125,12 +83,22 @@ cdef inline Outcome walk(
     cdef Record record
     cdef Outcome outcome
     cdef int32_t last_delta = -1
+    cdef int32_t taken
     cdef int64_t offset
+    cdef bint is_plain = may_be_plain(batch, first, stop)
     cursor.at = data
     cursor.end = data + size
     cursor.fault = SOUND
     memset(&outcome, 0, sizeof(outcome))
-    for outcome.index in range(batch.record_count):
+    while outcome.index < batch.record_count:
+        if is_plain:
+            taken = append_plain(
+                &cursor, batch, rows, batch.record_count - outcome.index, &last_delta
+            )
+            outcome.index += taken
+            is_plain = taken > 0  # a look that was in vain is the last one
+            if outcome.index == batch.record_count:
+                break
         take_record(&cursor, &record, last_delta, batch.last_offset_delta)
         if unlikely(cursor.fault):
             outcome.fault = cursor.fault
@@ -143,5 +111,6 @@ cdef inline Outcome walk(
             outcome.fault = append_row(rows, batch, &record, data + size)
             if unlikely(outcome.fault):
                 return outcome
+        outcome.index += 1
     outcome.left = cursor.end - cursor.at
     return outcome

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+from ctypes import c_ubyte
 from itertools import accumulate
 
 import lz4.frame
@@ -17,14 +18,21 @@ from hypothesis import strategies as st
 
 from pyspark_kafkaproto.arrow import COLUMN_NAMES, schema_for, to_record_batches
 from pyspark_kafkaproto.errors import CorruptRecords
-from pyspark_kafkaproto.records import Columns, NewRecord, _kernel, encode_batch, reference
-from pyspark_kafkaproto.records.encoding import sealed
+from pyspark_kafkaproto.records import (
+    Columns,
+    NewRecord,
+    _kernel,
+    encode_batch,
+    layout,
+    reference,
+)
+from pyspark_kafkaproto.records.encoding import sealed, zigzag
 from pyspark_kafkaproto.records.layout import CONTROL
 from tests.examples import examples
-from tests.unit.records.batches import raw_batch
+from tests.unit.records.batches import raw_batch, raw_record
 from tests.unit.records.messages import message, sealed_message, wrapper
 
-SCHEMA = schema_for(COLUMN_NAMES)
+SCHEMAS = {Columns.ALL: schema_for(COLUMN_NAMES), Columns.VALUE: schema_for(["value"])}
 # The size and seed of the random schedule; KAFKAPROTO_MUTATIONS makes it as long as one likes.
 MUTATIONS = int(os.environ.get("KAFKAPROTO_MUTATIONS", "4000"))
 SEED = int(os.environ.get("KAFKAPROTO_SEED", "20240229"))
@@ -32,13 +40,14 @@ SEED = int(os.environ.get("KAFKAPROTO_SEED", "20240229"))
 
 def outcome(implementation, block: bytes, **options):
     """What an implementation makes of a block, in a form that can be compared."""
+    wanted = options.pop("wanted", Columns.ALL)
     try:
-        decoded = implementation.decode(block, wanted=Columns.ALL, **options)
+        decoded = implementation.decode(block, wanted=wanted, **options)
     except CorruptRecords as error:
         # A codec's library may name the same damage differently the next time.
         said = str(error).partition("cannot be decompressed")[:2]
         return type(error), said, error.pos, error.base_offset
-    (batch,) = to_record_batches(decoded, "t", 0, SCHEMA)
+    (batch,) = to_record_batches(decoded, "t", 0, SCHEMAS[wanted])
     batch.validate(full=True)
     facts = (
         decoded.rows, decoded.pos, decoded.next_offset, decoded.passed_over, decoded.batches,
@@ -319,6 +328,68 @@ def test_what_comes_in_pieces_is_read_as_a_whole_is(block, start, stop, aborted,
     for implementation in (_kernel, reference):
         memory, coming = arriving(block, cuts)
         assert outcome(implementation, memory, **coming, **options) == whole
+
+
+# One of each kind that is read in one go, and the bytes that numbers of one, two and three have.
+PLAIN = [NewRecord(b"v" * 70, b"k" * 64, 5), NewRecord(None), NewRecord(b"w" * 20, b"", 70)] * 2
+BYTES_OF_NUMBERS = [0, 1, 2, 3, 7, 0x3F, 0x40, 0x7F, 0x80, 0x81, 0xFE, 0xFF]
+
+
+@pytest.mark.parametrize("wanted", [Columns.ALL, Columns.VALUE], ids=["all", "value"])
+def test_plain_records_changed_at_any_byte_are_read_alike(wanted):
+    block = encode_batch(PLAIN)
+    for pos in range(layout.HEADER_SIZE, len(block)):
+        was = block[pos]
+        for byte in {*BYTES_OF_NUMBERS, was ^ 1, (was + 2) % 256, (was - 2) % 256}:
+            changed = block[:pos] + bytes([byte]) + block[pos + 1 :]
+            assert_alike(changed, start=0, stop=10, check_crcs=False, wanted=wanted)
+
+
+def test_plain_records_cut_at_any_byte_are_read_alike():
+    body = encode_batch(PLAIN)[layout.HEADER_SIZE :]
+    for size in range(len(body)):
+        assert_alike(raw_batch(body[:size], len(PLAIN)), start=0, stop=10)
+
+
+# Each of them but for one thing a plain record, with what stands before or behind as its rest.
+NEARLY_PLAIN = {
+    "reaches into the next batch": raw_record(b"\0\0\0\1\x2a" + bytes(20), size=26),
+    "a key of less than nothing": raw_record(b"\0\0\x28\3" + bytes(20)),
+    "a value of less than nothing": raw_record(bytes(4)) + b"\3" + bytes(20),
+}
+
+
+@pytest.mark.parametrize("body", NEARLY_PLAIN.values(), ids=NEARLY_PLAIN)
+def test_what_is_nearly_plain_is_refused_alike(body):
+    block = raw_batch(body, 1, last_offset_delta=20) + encode_batch(PLAIN, base_offset=30)
+    assert issubclass(assert_alike(block, start=0, stop=100)[0], CorruptRecords)
+
+
+@pytest.mark.parametrize("size", range(1, 11))
+def test_nothing_behind_a_block_is_looked_at(size):
+    """A sanitizer sees it: such memory has no byte behind its last one, as bytes have."""
+    numbers = [b"\x80\0", b"\x80\0", b"\x81\0", b"\x80\0", b"\x80\0"]  # 0, but of the key: null
+    content = (b"\0" + b"".join(numbers))[:size]
+    batch = raw_batch(raw_record(content), 1)
+    block = memoryview((c_ubyte * len(batch)).from_buffer_copy(batch)).cast("B")
+    assert issubclass(assert_alike(block, start=0, stop=100)[0], CorruptRecords)
+
+
+FAR = [-1, 0, 1, 63, 64, 8190, 8191, 8192, 8193]
+TIMES = [sign * (layout.INT64_MAX // 1000 - far) for sign in (1, -1) for far in FAR]
+
+
+@pytest.mark.parametrize("attributes", [0, layout.LOG_APPEND_TIME], ids=["made", "appended"])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_times_that_microseconds_can_just_say_are_read_alike(sign, attributes):
+    for time in TIMES:
+        of_all = {"base_timestamp": 0, "max_timestamp": time}
+        if not attributes:
+            of_all["base_timestamp"] = time
+        for far in FAR:
+            record = b"\0" + zigzag(sign * far) + zigzag(0) + zigzag(-1) + zigzag(20) + bytes(21)
+            block = raw_batch(raw_record(record), 1, attributes=attributes, **of_all)
+            assert_alike(block, start=0, stop=10)
 
 
 @given(st.binary(max_size=400), st.booleans())
