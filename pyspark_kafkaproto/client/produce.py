@@ -346,6 +346,8 @@ class Producer:
     def close(self) -> None:
         """Flush and end; an open transaction is aborted. Again does no harm.
 
+        One whose end nobody has answered is ended as it was to be, in one more try.
+
         A child process only lets go of it.
 
         Raises:
@@ -364,6 +366,8 @@ class Producer:
                     self._lease.give_back(self._identities())
                 elif self._transactions.is_open:
                     self._abort(self._transactions)
+                elif self._transactions.is_to_end:
+                    self._end_again(self._transactions)
             finally:
                 self.abandon()
 
@@ -402,6 +406,16 @@ class Producer:
                 return
             _log.warning(
                 "the transaction %r stays open until it times out: %s",
+                transactions.transactional_id, error,
+            )  # fmt: skip
+
+    def _end_again(self, transactions: Transactions) -> None:
+        """Whoever asked has been told that nobody answered; readers would wait for a time-out."""
+        try:
+            transactions.end(commit=transactions.is_committing, within_s=_ABORT_S)
+        except KafkaProtoError as error:
+            _log.warning(
+                "how the transaction %r ended is not known: %s",
                 transactions.transactional_id, error,
             )  # fmt: skip
 

@@ -132,6 +132,11 @@ class Transactions:
         return self._state in {_State.OPEN, _State.COMMITTING, _State.ABORTING}
 
     @property
+    def is_committing(self) -> bool:
+        """Whether a commit was asked for, and is not known to be done."""
+        return self._state is _State.COMMITTING
+
+    @property
     def is_open_in_version_1(self) -> bool:
         """Whether rows can be written now, which nobody asks the coordinator about."""
         return self.is_open and not self.is_version_2

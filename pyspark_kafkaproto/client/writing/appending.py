@@ -141,6 +141,7 @@ class Appending:
         record = record_at(picked.batch, row, picked.timestamp_column)
         number = picked.rows.number(row)
         self._refusals.refuse(record, number, picked.topic, partition, reason)
+        self._append_many_letters()  # not after all rows: one Arrow batch may have any number
 
     # Rows to partitions
 
@@ -156,7 +157,7 @@ class Appending:
             own_partitions(batch),
             batch.nbytes // batch.num_rows,
             len(target.topic.partitions),
-            sorted(target.leaders),
+            target.led,
         )
         groups = list(placed)
         for partition, indices in groups:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pyspark_kafkaproto.client.writing.batches import Batch
@@ -66,22 +66,27 @@ class Link:
 
     def excuse(self, away_s: float) -> None:
         """Nobody was there to send the rest of a request: its time is not the broker's."""
-        if self.connection is not None and self.connection.has_unsent:
+        if self.sent and self.connection is not None and self.connection.has_unsent:
             last = self.sent.pop()
             self.sent.append(last._replace(deadline=last.deadline.later(away_s)))
 
-    @property
-    def is_throttled(self) -> bool:
-        """Whether the broker wants silence for now."""
-        return self.connection is not None and self.connection.is_throttled
+    def is_throttled(self, throttling: Collection[Endpoint]) -> bool:
+        """Whether the broker wants silence for now.
 
-    def has_room(self, most: int) -> bool:
-        """Whether another request may go out now."""
-        if self.connection is None:
-            return True
+        throttling: the brokers that want it on any connection: with nothing in flight the next
+        request may take each.
+        """
+        if self.sent and self.connection is not None:
+            return self.connection.is_throttled
+        return self.endpoint in throttling
+
+    def has_room(self, most: int, throttling: Collection[Endpoint]) -> bool:
+        """Whether another request may go out now; `throttling` as above."""
         # When throttled `send` would wait, and all other leaders with it.
-        if self.is_throttled or len(self.sent) >= most:
+        if self.is_throttled(throttling) or len(self.sent) >= most:
             return False
+        if not self.sent or self.connection is None:
+            return True  # whatever is left to do on the last one is somebody else's
         return not (self.connection.must_drain or self.connection.has_unsent)
 
     def send(

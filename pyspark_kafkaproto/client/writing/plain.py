@@ -43,7 +43,8 @@ class ProducerRecord(NamedTuple):
     """One record to write.
 
     value, key: bytes, or text that is written as UTF-8; a null value is a tombstone.
-    topic: where to; None for the producer's. partition: None for the partitioner's.
+    topic: where to, with a producer that has no topic of its own; one that has goes by that.
+    partition: None for the partitioner's.
     timestamp_ms: milliseconds since 1970 UTC; None for now.
     headers: (key, value) pairs; keys are not unique.
     """

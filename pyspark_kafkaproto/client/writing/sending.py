@@ -148,9 +148,13 @@ class Sender:
         self._left_at = time.monotonic()
 
     def _excuse_absence(self) -> None:
-        """While the caller did something else nothing could be sent: no broker is to blame."""
-        away_s = time.monotonic() - self._left_at
-        if away_s < _ABSENCE_S:
+        """While the caller did something else nothing could be sent: no broker is to blame.
+
+        The first moment counts all the same, or of who comes seldom no batch would ever be given
+        up, however often brokers refuse it.
+        """
+        away_s = time.monotonic() - self._left_at - _ABSENCE_S
+        if away_s < 0:
             return
         sent = chain.from_iterable(link.sent for link in self._links.values())
         queues = {partition: pair[0] for one in sent for partition, pair in one.batches.items()}
@@ -193,6 +197,7 @@ class Sender:
         if self._admit is not None and sendable:
             self._admit([queue.partition for queue in sendable])
         by_leader: dict[Endpoint, list[PartitionQueue]] = {}
+        throttling = self._router.connections.throttling
         for queue in sendable:
             if queue.leader is not None:
                 by_leader.setdefault(queue.leader.endpoint, []).append(queue)
@@ -200,13 +205,13 @@ class Sender:
             link = self._links.setdefault(endpoint, Link(endpoint))
             if not (is_pressing or self._is_worth_a_request(link, queues)):
                 continue
-            if is_pressing and link.is_throttled:
+            if is_pressing and link.is_throttled(throttling):
                 self._wait_for_quota(link, queues[0])
             others_wait = len(by_leader) > 1 or any(
                 other.sent for other in self._links.values() if other is not link
             )
             left = queues
-            while left and link.has_room(self._config.max_in_flight):
+            while left and link.has_room(self._config.max_in_flight, throttling):
                 if not self._send_one(link, self._fill(left), others_wait=others_wait):
                     break
                 now = time.monotonic()

@@ -54,6 +54,26 @@ class Target:
         """The same, and nothing was written to it since somebody has asked."""
         return self.is_gone and not any(queue.written.batches for queue in self.queues.values())
 
+    @property
+    def led(self) -> list[int]:
+        """The partitions that somebody leads, but for those where rows wait for a leader."""
+        waiting = {
+            number
+            for number, queue in self.queues.items()
+            if queue.leader is None and queue.head is not None
+        }
+        return sorted(self.leaders.keys() - waiting)
+
+    def take(self, topic: Topic, leaders: dict[int, Leader]) -> None:
+        """Go by what a broker says of it, unless that one has not heard of all partitions yet."""
+        was = self.topic
+        is_another = None not in (was.topic_id, topic.topic_id) and was.topic_id != topic.topic_id
+        if len(topic.partitions) < len(was.partitions) and not is_another:
+            return
+        self.topic, self.leaders = topic, leaders
+        for number, queue in self.queues.items():
+            _follow(queue, leaders.get(number), topic.topic_id)
+
     def miss(self, now: float) -> None:
         """It is not there, by one look more."""
         if self.missed_since is None:
@@ -236,11 +256,7 @@ class Targets:
                 continue
             target = self._by_name[name]
             target.missed_since, target.is_gone = None, False
-            # A broker that has not heard of them yet may still know fewer.
-            if len(topic.partitions) >= len(target.topic.partitions):
-                target.topic, target.leaders = topic, _leaders(topology, topic)
-                for number, queue in target.queues.items():
-                    _follow(queue, target.leaders.get(number))
+            target.take(topic, _leaders(topology, topic))
         if is_dated:
             self._router.distrust_last()
 
@@ -248,7 +264,7 @@ class Targets:
         return time.monotonic() + self._config.metadata_max_age_s
 
 
-def _follow(queue: PartitionQueue, leader: Leader | None) -> None:
+def _follow(queue: PartitionQueue, leader: Leader | None, topic_id: bytes | None) -> None:
     """Send to the leader that metadata names, unless a newer one is known; none is looked up.
 
     Not while anything is in flight: the answer to that says who leads, and a leader that has lost
@@ -256,7 +272,9 @@ def _follow(queue: PartitionQueue, leader: Leader | None) -> None:
     """
     if queue.in_flight or queue.leader is None:
         return
-    if leader is None or leader.epoch >= queue.leader.epoch:
+    if topic_id is not None and queue.topic_id != topic_id:  # whose epochs begin anew
+        queue.topic_id, queue.leader = topic_id, leader
+    elif leader is None or leader.epoch >= queue.leader.epoch:
         queue.leader = leader
 
 

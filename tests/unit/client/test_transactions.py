@@ -1121,6 +1121,41 @@ def test_a_close_whose_abort_nobody_answers_leaves_no_connection_open(
         writer.send(ROWS)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("is_commit", [True, False], ids=["commit", "abort"])
+def test_close_ends_what_nobody_has_answered_as_it_was_to_end(
+    brokers, producer, level, clock, caplog, is_commit
+):
+    writer = producer(transactional_id="mine", default_api_timeout_ms=300)
+    writer.begin_transaction()
+    writer.send(ROWS)
+    writer.flush()
+    brokers.on("EndTxn", EndTxnResponse(error_code=_LOADING))
+    end = writer.commit_transaction if is_commit else writer.abort_transaction
+    with pytest.raises(KafkaProtoError):
+        end()
+    before = len(brokers.asked("EndTxn"))
+    brokers.on("EndTxn", EndTxnResponse() if level == 1 else next_epoch)
+    writer.close()
+    (again,) = brokers.asked("EndTxn")[before:]
+    assert again.committed == is_commit
+    assert not caplog.messages
+
+
+@pytest.mark.slow
+def test_close_says_so_where_still_nobody_answers(brokers, producer, level, clock, caplog):
+    del level
+    writer = producer(transactional_id="mine", default_api_timeout_ms=300)
+    writer.begin_transaction()
+    writer.send(ROWS)
+    brokers.on("EndTxn", close())
+    with pytest.raises(KafkaProtoError):
+        writer.commit_transaction()
+    writer.close()
+    assert "how the transaction 'mine' ended is not known" in caplog.text
+    assert not writer._router.connections.kept
+
+
 @pytest.mark.parametrize("code", [47, 90])
 def test_a_transaction_that_somebody_else_has_ended_is_not_said_to_stay_open(
     brokers, producer, level, code, caplog

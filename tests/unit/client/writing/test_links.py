@@ -17,7 +17,7 @@ CLIENT = ClientConfig.parse({"bootstrap.servers": "b-1:9092"})
 class FakeConnection:
     """Notes how a request was sent."""
 
-    has_unsent = False
+    has_unsent = must_drain = is_throttled = False
 
     def __init__(self):
         self.sent = []
@@ -94,6 +94,40 @@ def test_while_nobody_sends_the_rest_of_a_request_its_time_stands_still(router, 
     link.sent.extend(SentProduce({}, {}, deadline) for deadline in (before, last))
     link.excuse(7.0)
     assert [sent.deadline.at for sent in link.sent] == [100.0, 207.0 if has_unsent else 200.0]
+
+
+def test_with_nothing_in_flight_the_last_connection_is_somebody_elses(router):
+    """It may carry half of another producer's request, whose rest is not ours to send."""
+    link = Link(LEADER)
+    link.connection = router.connection
+    link.connection.has_unsent = True
+    link.excuse(7.0)
+    assert link.has_room(5, throttling=())
+
+
+@pytest.mark.parametrize("name", ["has_unsent", "must_drain", "is_throttled"])
+def test_a_connection_that_has_something_to_do_first_has_no_room(router, name):
+    link = Link(LEADER)
+    send(link, router)
+    assert link.has_room(5, throttling=())
+    setattr(router.connection, name, True)
+    assert not link.has_room(5, throttling=())
+
+
+def test_so_many_requests_are_in_flight_and_no_more(router):
+    link = Link(LEADER)
+    send(link, router)
+    send(link, router)
+    assert link.has_room(3, throttling=())
+    assert not link.has_room(2, throttling=())
+
+
+def test_whoever_wants_silence_on_any_connection_is_not_sent_to(router):
+    link = Link(LEADER)
+    assert not link.has_room(5, throttling={LEADER})
+    assert link.has_room(5, throttling={Endpoint("b-2", 9092)})
+    send(link, router)
+    assert link.has_room(5, throttling={LEADER}), "it may be another thread's"
 
 
 @pytest.mark.parametrize("has_unsent", [False, True])

@@ -1196,3 +1196,21 @@ def test_rows_that_are_never_sent_are_put_aside_in_slices(brokers, producer, let
     writer.flush()
     assert sizes[0] == sum(sizes[1:]) == len(values(letters)) == 100
     assert max(sizes[1:]) <= 12
+
+
+def test_of_one_arrow_batch_no_more_letters_are_held_than_of_many(letters, producer, monkeypatch):
+    monkeypatch.setattr(refusals, "MOST_HELD_BYTES", 50_000)
+    writer = producer(None, "letters")
+    held = []
+    put_aside = writer._refusals._put_aside
+
+    def noting(*record):
+        put_aside(*record)
+        held.append(writer._refusals._held_bytes)
+
+    monkeypatch.setattr(writer._refusals, "_put_aside", noting)
+    nowhere = {"topic": pa.nulls(300, pa.string()), "value": [b"x" * 1000] * 300}
+    writer.send(pa.record_batch(nowhere))
+    writer.flush()
+    assert len(values(letters)) == len(held) == 300
+    assert max(held) < 60_000

@@ -8,13 +8,13 @@ from math import inf
 import pyarrow as pa
 import pytest
 
-from pyspark_kafkaproto.client import ProducerRecord
+from pyspark_kafkaproto.client import Producer, ProducerRecord
 from pyspark_kafkaproto.client.writing import sending
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import BrokerError, DeadlineExceeded
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.messages.produce import ProduceResponse
-from pyspark_kafkaproto.net import Deadline, pool
+from pyspark_kafkaproto.net import Deadline, ProducerConfig, pool
 from tests.fake_broker import DEFAULT, STALL, FakeTopic, Fault, close, metadata, topic_id_of
 from tests.fake_log import FakeLog
 from tests.fake_login import AS_KEYWORDS, logged_in, want_login
@@ -96,6 +96,24 @@ def test_the_time_of_a_caller_who_is_away_is_not_the_brokers(brokers, producer, 
     writer.send(numbered(10, 10))
     writer.flush()
     assert values(brokers.logs["orders", 0]) == expected(20)
+
+
+@pytest.mark.parametrize("period_s", [0.9, 1.1, 30])
+def test_what_is_refused_each_time_is_given_up_however_seldom_rows_come(
+    brokers, producer, clock, period_s
+):
+    brokers.on("Produce", refusing(19))
+    writer = producer(request_timeout_ms=500, delivery_timeout_ms=2000, linger_ms=0)
+
+    def send_seldom():
+        for number in range(20):
+            writer.send(numbered(1, number))
+            if any(link.sent for link in writer._sender._links.values()):
+                wait_until_answered(writer)
+            clock.now += period_s
+
+    with pytest.raises(DeadlineExceeded, match="not done within 2 s"):
+        send_seldom()
 
 
 @pytest.mark.parametrize("linger_ms", [0, 1000])
@@ -432,6 +450,65 @@ def test_a_leader_that_throttles_does_not_hold_up_another(brokers, producer):
     assert took(both) < 1
     writer.flush()
     assert [values(brokers.logs["orders", number]) for number in (0, 1)] == [expected(2)] * 2
+
+
+@pytest.fixture
+def sharing(brokers):
+    """Makes producers that share connections, as tasks of Spark do; properties as keywords."""
+
+    def make(**properties):
+        given = {name.replace("_", "."): f"{value}" for name, value in properties.items()}
+        servers = {"bootstrap.servers": brokers.bootstrap_servers, "linger.ms": "0"}
+        config = ProducerConfig.of_producer(servers | given)
+        return Producer(config, topic="orders", connections=pool.connections_for(config.client))
+
+    return make
+
+
+@pytest.mark.slow
+def test_nor_does_one_that_has_throttled_the_producer_before(brokers, sharing):
+    brokers.topics["orders"].move(1, 2)
+
+    def throttled(call):
+        return ProduceResponse(responses=produce(brokers, call).responses, throttle_time_ms=2000)
+
+    brokers.on("Produce", throttled, node=1)
+    with sharing() as before:
+        before.send(numbered(1, 0, 0))
+    with sharing() as writer:
+        assert took(lambda: writer.send(numbered(1, 1, 0) + numbered(1, 1, 1))) < 1
+    assert values(brokers.logs["orders", 0]) == expected(2)
+
+
+@pytest.mark.slow
+def test_half_a_request_of_another_producer_holds_nobody_up(brokers, sharing):
+    brokers.nodes[1]._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 102_400)
+    goes_on = threading.Event()
+
+    def reads_nothing(call):
+        answer = produce(brokers, call)
+        return Fault(answer, lambda frame: (goes_on.wait(30), frame)[1])
+
+    room = {"max_request_size": 9_000_000, "buffer_memory": 64 << 20}
+    with sharing(**room) as one, sharing(**room) as other:
+        for number, writer in enumerate((one, other)):
+            writer.send(numbered(1, 0, number))
+            writer.flush()  # over the same connection
+        brokers.on("Produce", reads_nothing, DEFAULT)
+        other.send(numbered(1, 1, 1))
+        other.send([ProducerRecord(b"x" * 8_000_000, partition=1)])
+        (link,) = other._sender._links.values()
+        until = Deadline.after(10)
+        while not link.connection.has_unsent:
+            other._sender._turn(0.01, is_pressing=True)
+            until.check("half a request to go out")
+        try:
+            one.send(numbered(1, 1, 0))
+            assert took(one.flush) < 5
+        finally:
+            goes_on.set()
+    assert values(brokers.logs["orders", 0]) == expected(2)
+    assert len(values(brokers.logs["orders", 1])) == 3
 
 
 @pytest.mark.slow

@@ -1,9 +1,14 @@
 """Leaders that move unnoticed: with acks=0 a broker answers nothing, it hangs up at the most."""
 
+from dataclasses import replace
+
 import pytest
 
+from pyspark_kafkaproto.arrow import write_columns
 from pyspark_kafkaproto.client import Producer, ProducerRecord
-from pyspark_kafkaproto.net import wait_for_answers
+from pyspark_kafkaproto.client.writing.plain import to_arrow
+from pyspark_kafkaproto.net import Deadline, wait_for_answers
+from pyspark_kafkaproto.records import partition_keys
 from tests.fake_broker import DEFAULT, STALL, close
 from tests.fake_past import behind
 from tests.fake_produce import produce, stamped, values
@@ -258,3 +263,81 @@ def test_a_topic_that_one_broker_alone_does_not_know_is_not_forgotten(brokers, d
         days.write("orders")
     days.write("seems")
     assert [epoch for _, epoch, _ in stamped(brokers.logs["seems", 0])] == [0, 0]
+
+
+# --- topics that are made again
+
+
+@pytest.fixture
+def anew(brokers, producer):
+    """A topic that has `count` partitions, of which a producer learns with each row."""
+
+    def make(count, **properties):
+        brokers.add_topic("anew", count)
+        brokers.versions["Produce"] = (0, 13)  # by topic id
+        return producer("anew", metadata_max_age_ms=0, **properties)
+
+    return make
+
+
+def test_keys_go_where_they_belong_in_a_topic_that_was_made_again_with_less(brokers, anew):
+    writer = anew(5)
+    rows = [ProducerRecord(f"{n}", key=f"{n}") for n in range(50)]
+    writer.send(rows)
+    writer.flush()
+    brokers.make_again("anew", 3)
+    writer.send(rows)
+    writer.flush()
+    keys = partition_keys(write_columns(to_arrow(rows)), 3, "murmur2")
+    placed = memoryview(keys).cast("B").cast("i")
+    for number in range(3):
+        wanted = [f"{n}".encode() for n in range(50) if placed[n] == number]
+        assert values(brokers.logs["anew", number]) == wanted
+
+
+def test_where_the_new_topic_is_known_nothing_is_sent_to_the_old_one(brokers, anew):
+    writer = anew(2, retries=0)
+    writer.send([ProducerRecord("0", partition=0)])
+    writer.flush()
+    brokers.make_again("anew", 2)
+    writer.send([ProducerRecord("1", partition=0)])
+    writer.flush()
+    assert values(brokers.logs["anew", 0]) == [b"1"]
+
+
+def test_a_broker_that_knows_less_of_the_same_topic_is_not_believed(brokers, producer):
+    writer = producer(metadata_max_age_ms=0)
+    rows = [ProducerRecord(f"{n}", key=f"{n}") for n in range(20)]
+    writer.send(rows)
+    writer.flush()
+    known = brokers.topics["orders"]
+    brokers.topics["orders"] = replace(known, leaders=known.leaders[:1], epochs=known.epochs[:1])
+    writer.send([])
+    assert len(writer._targets["orders"].topic.partitions) == 2
+    brokers.topics["orders"] = known
+
+
+def test_rows_that_may_go_anywhere_leave_out_where_others_wait_for_a_leader(brokers, producer):
+    brokers.topics["orders"].move(1, 2)
+    writer = producer(batch_size=1000, linger_ms=0)
+    some = [ProducerRecord(b"x" * 100) for _ in range(10)]
+    for _ in range(20):
+        writer.send(some)
+    writer.flush()
+    brokers.topics["orders"].leaders[1] = NOBODY
+    writer.send([ProducerRecord("first", partition=1)])
+    queue = writer._targets["orders"].queues[1]
+    until = Deadline.after(10)
+    while queue.leader is not None:
+        writer._sender._turn(0.01, is_pressing=True)
+        until.check("nobody to lead")
+    for _ in range(100):
+        writer.send(some)
+    assert sum(batch.records for batch in queue.unsent()) == 1
+    brokers.topics["orders"].leaders[1] = 2
+    writer.flush()
+    before = len(values(brokers.logs["orders", 1]))
+    for _ in range(20):
+        writer.send(some)
+    writer.flush()
+    assert len(values(brokers.logs["orders", 1])) > before, "it has a leader again"
