@@ -94,7 +94,8 @@ def split_ranges(
     filled = [size for _, (start, stop) in pieces if (size := stop - start) > 0]
     if min_partitions is None or len(filled) >= min_partitions or not filled:
         return [item for item, _ in pieces]
-    return _split_to(pieces, min_partitions)
+    owners = [at for at, count in enumerate(counts) for _ in range(count)]
+    return _split_to(pieces, owners, min_partitions)
 
 
 def split_within(
@@ -120,27 +121,33 @@ def split_within(
 _Piece = tuple[OffsetRange, tuple[int, int]]
 
 
-def _split_to(pieces: Sequence[_Piece], least: int) -> list[OffsetRange]:
+def _split_to(pieces: Sequence[_Piece], owners: Sequence[int], least: int) -> list[OffsetRange]:
     """Split the large pieces in proportion, so that there are about `least`.
 
-    Small ones, whose share is one piece, stay whole and are left out of the proportion.
+    Small ones, whose share is one piece, stay whole and are left out of the proportion, as do all
+    of their range (for Spark, whose partitions have one range each: of their partition).
+
+    Args:
+        pieces: what is read.
+        owners: of which range each is, by number.
+        least: how many there should be.
     """
     sizes = [stop - start for _, (start, stop) in pieces]
     total = sum(sizes)
     small = {
-        item.topic_partition
-        for (item, _), size in zip(pieces, sizes, strict=True)
+        owner
+        for owner, size in zip(owners, sizes, strict=True)
         if size and _share(size, total, least) == 1
     }
     left = least
-    for (item, _), size in zip(pieces, sizes, strict=True):
-        if size and item.topic_partition in small:
+    for owner, size in zip(owners, sizes, strict=True):
+        if size and owner in small:
             total -= size
             left -= 1
     left = max(left, 1)
     split = []
-    for (item, span), size in zip(pieces, sizes, strict=True):
-        is_whole = not size or item.topic_partition in small
+    for (item, span), owner, size in zip(pieces, owners, sizes, strict=True):
+        is_whole = not size or owner in small
         parts = 1 if is_whole else min(size, _share(size, total, left))
         split += [piece for piece, _ in _divide(item, *span, parts)]
     return split

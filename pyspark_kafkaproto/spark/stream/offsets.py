@@ -15,6 +15,8 @@ from pyspark_kafkaproto.errors import ConfigError
 StreamOffsets = dict[str, dict[str, int]]
 
 _EXAMPLE = '{"topicA":{"0":23,"1":42}}'
+_MOST_OFFSET = 2**63 - 1
+_MOST_PARTITION = 2**31 - 1
 
 
 def to_json(offsets: Mapping[TopicPartition, int]) -> StreamOffsets:
@@ -25,28 +27,39 @@ def to_json(offsets: Mapping[TopicPartition, int]) -> StreamOffsets:
     return found
 
 
-def from_json(offsets: Mapping[str, Any]) -> dict[TopicPartition, int]:
+def from_json(offsets: Any) -> dict[TopicPartition, int]:
     """The reverse of `to_json`.
 
     Raises:
         ConfigError: it is something else, as in the checkpoint of another source.
     """
     found = {}
+    if not isinstance(offsets, Mapping):
+        raise _not_ours(offsets)
     for topic, numbers in offsets.items():
         if not isinstance(numbers, Mapping):
             raise _not_ours(offsets)
         for number, offset in numbers.items():
-            is_offset = isinstance(offset, int) and not isinstance(offset, bool) and offset >= 0
-            if not (number.isascii() and number.isdecimal() and is_offset):
+            if not (_is_partition(number) and _is_offset(offset)):
                 raise _not_ours(offsets)
             found[TopicPartition(topic, int(number))] = offset
     return found
 
 
-def _not_ours(offsets: Mapping[str, Any]) -> ConfigError:
+def _is_partition(text: str) -> bool:
+    is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(_MOST_PARTITION))
+    return is_number and int(text) <= _MOST_PARTITION
+
+
+def _is_offset(value: Any) -> bool:
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return is_number and 0 <= value <= _MOST_OFFSET
+
+
+def _not_ours(offsets: Any) -> ConfigError:
     return ConfigError(
         "checkpointLocation",
-        dict(offsets),
+        offsets,
         f"its offsets are not those of a Kafka source, like {_EXAMPLE}: is it another query's?",
     )
 
@@ -67,7 +80,7 @@ class Spoken:
             self._json, self._offsets = to_json(offsets), offsets
         return self._json
 
-    def from_json(self, offsets: StreamOffsets) -> dict[TopicPartition, int]:
+    def from_json(self, offsets: Any) -> dict[TopicPartition, int]:
         """As the function; neither side is to be changed afterwards."""
         if offsets != self._json:
             self._offsets = from_json(offsets)

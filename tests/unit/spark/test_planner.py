@@ -118,6 +118,13 @@ def test_pieces_are_those_of_sparks_range_calculator(spans, options, expected):
     assert pieces(spans, **options) == expected
 
 
+def test_a_small_range_does_not_keep_the_large_one_of_its_partition_whole():
+    ranges = [OffsetRange("a", 0, 0, 1), OffsetRange("a", 0, 10, 10_000)]
+    split = split_ranges(ranges, [(0, 1), (10, 10_000)], max_records=None, min_partitions=4)
+    bounds = [(item.start, item.stop) for item in split]
+    assert bounds == [(0, 1), (10, 3340), (3340, 6670), (6670, 10_000)]
+
+
 def test_open_bounds_stay_open_in_the_outer_pieces():
     split = split_ranges(
         [OffsetRange("a", 0, None, None), OffsetRange("a", 1, None, None)],

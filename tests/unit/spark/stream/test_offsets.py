@@ -29,12 +29,36 @@ def test_the_same_offsets_are_the_same_text_whatever_their_order() -> None:
     assert json.dumps(to_json(one)) == json.dumps(to_json(other))
 
 
+def test_offsets_and_partitions_may_be_as_large_as_kafkas() -> None:
+    largest = {TopicPartition("a", 2**31 - 1): 2**63 - 1}
+
+    assert from_json(to_json(largest)) == largest
+
+
 @pytest.mark.parametrize(
-    "logged", [{"a": 3}, {"a": {"x": 3}}, {"a": {"0": "3"}}, {"a": {"0": -1}}, {"a": {"0": True}}]
+    "logged",
+    [
+        7,
+        "7",
+        None,
+        ["a"],
+        {"a": 3},
+        {"a": [3]},
+        {"a": {"x": 3}},
+        {"a": {"0": "3"}},
+        {"a": {"0": -1}},
+        {"a": {"0": True}},
+        {"a": {"0": 2**63}},
+        {"a": {str(2**31): 3}},
+        {"a": {"9" * 5000: 3}},
+    ],
+    ids=lambda logged: str(logged)[:20],
 )
-def test_what_another_source_logged_is_refused(logged: dict[str, object]) -> None:
+def test_what_another_source_logged_is_refused(logged: object) -> None:
     with pytest.raises(ConfigError, match=r"checkpointLocation.*another query"):
         from_json(logged)
+    with pytest.raises(ConfigError, match=r"checkpointLocation.*another query"):
+        Spoken().from_json(logged)
 
 
 _few = st.dictionaries(
@@ -69,5 +93,5 @@ def test_what_was_refused_is_refused_again() -> None:
     spoken = Spoken()
     for _ in range(2):
         with pytest.raises(ConfigError):
-            spoken.from_json({"a": 3})  # type: ignore[dict-item]
+            spoken.from_json({"a": 3})
     assert spoken.from_json({}) == {}
