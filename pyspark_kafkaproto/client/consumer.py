@@ -41,12 +41,12 @@ from pyspark_kafkaproto.client.group.reading import Reading
 from pyspark_kafkaproto.client.group.seen import Seen
 from pyspark_kafkaproto.client.group.sessions import FetchSessions
 from pyspark_kafkaproto.client.polled import Polled
-from pyspark_kafkaproto.client.recent import with_latest
 from pyspark_kafkaproto.client.weakly import weakly
 from pyspark_kafkaproto.cluster import CommittedOffset, Router, TopicPartition
 from pyspark_kafkaproto.cluster.given import Offset, Offsets, checked_offsets, checked_partitions
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember
 from pyspark_kafkaproto.cluster.names import check_set
+from pyspark_kafkaproto.cluster.recent import with_latest
 from pyspark_kafkaproto.error_codes import (
     STALE_MEMBER_EPOCH,
     UNKNOWN_MEMBER_ID,

@@ -6,12 +6,18 @@ is done about it, is the reader's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
+
+from pyspark_kafkaproto.cluster.recent import with_latest
 
 if TYPE_CHECKING:
     from pyspark_kafkaproto.cluster.kafka_cluster import KafkaCluster
     from pyspark_kafkaproto.cluster.topology import TopicPartition
+
+# So many partitions that nobody reads any more are known, if they come again: they may come and go
+# for years.
+_MOST_GONE = 10_000
 
 
 class CutOffs:
@@ -23,7 +29,7 @@ class CutOffs:
 
     def __init__(self, cluster: KafkaCluster) -> None:
         self._cluster = cluster
-        self._epochs: dict[TopicPartition, int] = {}  # of all that were told
+        self._epochs: dict[TopicPartition, int] = {}  # of what is read or told, and lately was
         self.learn()
 
     def learn(self) -> None:
@@ -42,4 +48,10 @@ class CutOffs:
             return {}
         found = self._cluster.find_cut_off(positions, self._epochs)
         self.learn()
+        self._forget_others(positions.keys() | self._last.keys())
         return found
+
+    def _forget_others(self, kept: Collection[TopicPartition]) -> None:
+        """Know no more than the latest of what is neither read nor told."""
+        epochs = {item: epoch for item, epoch in self._epochs.items() if item in kept}
+        self._epochs = with_latest(epochs, self._epochs, _MOST_GONE)

@@ -2,7 +2,8 @@
 
 Spark's Python workers configure no logging: what is logged below WARNING goes nowhere. With
 KAFKAPROTO_LOG_LEVEL set (on executors: `spark.executorEnv.KAFKAPROTO_LOG_LEVEL`), this package's
-log lines go to the worker's standard error, which Spark keeps as the executor's log.
+log lines go to the worker's standard error, which Spark keeps as the executor's log. Where Spark
+keeps what workers log by itself (spark.sql.pyspark.worker.logging.enabled), they go there alone.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from functools import cache
 from pyspark_kafkaproto.errors import ConfigError
 
 _VARIABLE = "KAFKAPROTO_LOG_LEVEL"
+# As `pyspark.logger.worker_io` reads it.
+_SPARK_KEEPS = "PYSPARK_SPARK_SESSION_UUID"
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 _MORE = 1.25  # times the modules: then those that came are frozen, too
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -32,10 +35,20 @@ def configure_logging() -> None:
         return
     if level not in _LEVELS:
         raise ConfigError(_VARIABLE, level, f"expected one of {', '.join(_LEVELS)}")
+    _log.setLevel(level)
+    if _is_kept_by_spark():
+        return
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter(_FORMAT))
     _log.addHandler(handler)
-    _log.setLevel(level)
+
+
+def _is_kept_by_spark() -> bool:
+    """Whether Spark takes log lines from the root logger, and standard error as lines of errors.
+
+    Not all of its Python processes do where their environment says so: a stream's planner does not.
+    """
+    return _SPARK_KEEPS in os.environ and bool(logging.getLogger().handlers)
 
 
 def spare_the_collector() -> None:

@@ -12,9 +12,9 @@ from collections.abc import Collection, Mapping
 
 from pyspark_kafkaproto.client import OffsetRange
 from pyspark_kafkaproto.client.reading.probe import probe_bytes_per_offset
-from pyspark_kafkaproto.client.recent import with_latest
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, Topology
 from pyspark_kafkaproto.cluster.cut_offs import CutOffs
+from pyspark_kafkaproto.cluster.recent import with_latest
 from pyspark_kafkaproto.cluster.topology import made_again
 from pyspark_kafkaproto.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from pyspark_kafkaproto.errors import BrokerError, DataLoss, KafkaProtoError, UnsupportedVersion

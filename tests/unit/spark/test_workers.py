@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -37,6 +38,45 @@ def test_what_was_imported_is_passed_over_by_garbage_collections() -> None:
     assert left < before / 100
     assert frozen == again > 10_000
     assert again + 100 < more == last  # what was imported since; then nothing was
+
+
+_LOGGING = """
+import logging, sys
+from contextlib import nullcontext
+from pyspark_kafkaproto.spark.workers import configure_logging
+context = nullcontext
+if sys.argv[1:]:
+    from pyspark.logger.worker_io import capture_outputs as context
+with context():
+    configure_logging()
+    logging.getLogger("pyspark_kafkaproto.client").info("read %s", "orders-0")
+"""
+
+
+def _logged(environ: dict[str, str], *arguments: str) -> list[str]:
+    done = subprocess.run(  # as above
+        [sys.executable, "-c", _LOGGING, *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"KAFKAPROTO_LOG_LEVEL": "INFO"} | environ,
+    )
+    return [line for line in (done.stdout + done.stderr).splitlines() if "orders-0" in line]
+
+
+@pytest.mark.slow
+def test_a_log_line_comes_once() -> None:
+    (line,) = _logged({})
+    assert line.endswith("INFO pyspark_kafkaproto.client: read orders-0")
+
+
+@pytest.mark.slow
+def test_a_log_line_comes_once_where_spark_keeps_the_logs_of_workers() -> None:
+    """spark.sql.pyspark.worker.logging.enabled: what is on standard error is an ERROR to it."""
+    pytest.importorskip("pyspark.logger.worker_io", reason="came with PySpark 4.1")
+    (line,) = _logged({"PYSPARK_SPARK_SESSION_UUID": "1"}, "captured")
+    assert line.startswith("PYTHON_WORKER_LOGGING")
+    assert '"level": "INFO"' in line
 
 
 _LAZY = """
