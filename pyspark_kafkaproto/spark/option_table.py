@@ -333,7 +333,7 @@ OPTIONS: tuple[Option, ...] = (
         read_name,
         "_corrupt_record",
         "With mode PERMISSIVE, the column for damaged batches: `struct<reason: string, data: "
-        "binary>`, null in all other rows.",
+        "binary>`, null in all other rows. It has to be among the columns that are asked for.",
         is_ours=True,
     ),
     Option("includeHeaders", read_boolean, False, "Whether there is a column `headers`."),

@@ -70,7 +70,7 @@ class DefaultSource(DataSource):
         if columns is None:
             return default_schema(include_headers=include_headers, damaged_column=aside)
         chosen = parse_columns("columns", columns, aside)
-        self._check_headers("columns", columns, chosen)
+        self._check_asked_for("columns", columns, chosen)
         return chosen
 
     def reader(self, schema: StructType) -> KafkaReader:
@@ -112,14 +112,23 @@ class DefaultSource(DataSource):
             raise ConfigError(
                 "columns", columns, f".schema(…) says {schema.simpleString()}: give one of them"
             )
-        self._check_headers("schema", schema.simpleString(), schema)
+        self._check_asked_for("schema", schema.simpleString(), schema)
         return checked_schema(schema, aside)
 
-    def _check_headers(self, option: str, shown: str, chosen: StructType) -> None:
+    def _check_asked_for(self, option: str, shown: str, chosen: StructType) -> None:
+        """Refuse columns without those that other options ask for."""
         include_headers = option_value(self._given, "includeHeaders")
         if include_headers and "headers" not in chosen.fieldNames():
             raise ConfigError(
                 option, shown, "includeHeaders is true, so headers must be among them"
+            )
+        aside = damaged_column(self._given)
+        if aside is not None and aside not in chosen.fieldNames():
+            raise ConfigError(
+                option,
+                shown,
+                f"mode is PERMISSIVE, so {aside!r} must be among them, where damaged batches are "
+                "kept (columnNameOfCorruptRecord); to leave them out say mode DROPMALFORMED",
             )
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:

@@ -53,6 +53,22 @@ def test_headers_that_are_asked_for_are_among_the_columns(brokers):
         refused.initialOffset()
 
 
+def test_the_column_for_damaged_batches_is_among_those_that_are_asked_for(brokers):
+    """Without it they would be left out, as by DROPMALFORMED."""
+    missing = "mode is PERMISSIVE, so '_corrupt_record' must be among them.*DROPMALFORMED"
+    with pytest.raises(ConfigError, match=f"'columns' is 'value string, offset': {missing}"):
+        source(brokers, mode="PERMISSIVE", columns="value string, offset").schema()
+    alone = StructType([StructField("value", StringType())])
+    with pytest.raises(ConfigError, match=f"'schema' is 'struct<value:string>': {missing}"):
+        source(brokers, mode="permissive").reader(alone)
+    aside = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "aside"}
+    with pytest.raises(ConfigError, match="'aside' must be among them"):
+        source(brokers, **aside).streamReader(alone).initialOffset()
+    kept = source(brokers, **aside, columns="value, aside")
+    kept.reader(kept.schema())
+    source(brokers, mode="DROPMALFORMED").reader(alone)
+
+
 def test_options_are_read_whatever_their_case(brokers):
     assert source(brokers, INCLUDEHEADERS="true").schema() == default_schema(include_headers=True)
     with pytest.raises(ConfigError, match="maxPartitions"):
