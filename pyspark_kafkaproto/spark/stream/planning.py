@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from pyspark_kafkaproto.client import ReadTask
-from pyspark_kafkaproto.cluster import TopicPartition, Topology
+from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.spark.options import ReadOptions
 from pyspark_kafkaproto.spark.planner import make_ranges
 from pyspark_kafkaproto.spark.planning import input_partitions, is_gone, make_task
@@ -29,7 +29,7 @@ def plan_batch(tail: Tail, options: ReadOptions, start: _Offsets, end: _Offsets)
     """
     _check_deleted(options, start, end)
     topology = tail.topology_with(end)
-    starts = dict(start) | _added(tail, options, topology, start, end)
+    starts = dict(start) | _added(tail, options, start, end)
     _check_backward(options, starts, end)
     ends = {item: max(offset, starts[item]) for item, offset in end.items()}
     ranges = make_ranges({item: starts[item] for item in ends}, ends)
@@ -68,19 +68,10 @@ def _report_deleted(options: ReadOptions, partitions: Collection[TopicPartition]
         )
 
 
-def _added(
-    tail: Tail, options: ReadOptions, topology: Topology, start: _Offsets, end: _Offsets
-) -> Offsets:
-    """Where partitions that were added since the last batch start."""
-    added = end.keys() - start.keys()
-    known = tail.beginnings(sorted(item for item in added if not is_gone(topology, item)))
-    if missing := sorted(added - known.keys()):
-        fail_or_warn(
-            options,
-            "INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS",
-            f"Cannot find initial offsets for partitions {', '.join(map(str, missing))}. They may "
-            "have been deleted.",
-        )
+def _added(tail: Tail, options: ReadOptions, start: _Offsets, end: _Offsets) -> Offsets:
+    """Where partitions that were added since the last batch start; their end if they are gone."""
+    added = sorted(end.keys() - start.keys())
+    known = tail.beginnings_of_added(added)
     for item, offset in sorted(known.items()):
         if offset:
             fail_or_warn(
@@ -88,7 +79,7 @@ def _added(
                 "ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO",
                 f"Added partition {item} starts from {offset} instead of 0.",
             )
-    return known | {item: end[item] for item in missing}
+    return {item: known.get(item, end[item]) for item in added}
 
 
 def _check_backward(options: ReadOptions, start: _Offsets, end: _Offsets) -> None:

@@ -175,6 +175,39 @@ class Tail:
         """The first offset of each that is still there."""
         return self.cluster.get_earliest_leader_offsets(partitions) if partitions else {}
 
+    def beginnings_of_added(self, added: Collection[TopicPartition]) -> Offsets:
+        """The same of partitions that were added; what is gone before it was read is a loss.
+
+        Raises:
+            DataLoss: one is gone, and that is to fail the query.
+        """
+        found = self._beginnings_there(added) if added else {}
+        if missing := sorted(set(added) - found.keys()):
+            fail_or_warn(
+                self._options,
+                "INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS",
+                f"Cannot find initial offsets for partitions {', '.join(map(str, missing))}. They "
+                "may have been deleted.",
+            )
+        return found
+
+    def _beginnings_there(self, partitions: Collection[TopicPartition]) -> Offsets:
+        """The first offsets of those that are there."""
+        found: Offsets = {}
+        for is_last in self.cluster.opinions():
+            topology = self.topology_with(partitions)
+            there = [item for item in partitions if not is_gone(topology, item)]
+            try:
+                found = self.beginnings(there)
+            except BrokerError as error:
+                # Deleted since the topics were looked up: they are looked up again.
+                if error.code != UNKNOWN_TOPIC_OR_PARTITION or is_last:
+                    raise
+            else:
+                break
+            self._topology = None
+        return found
+
     def behind_losses(self, starts: Mapping[TopicPartition, int]) -> Offsets:
         """`starts`, or the first offset there is where a query that bears losses is before it."""
         moved = dict(starts)

@@ -43,6 +43,8 @@ class Taking:
         """
         is_still = ends is at  # none of thousands of partitions is to be looked at
         starts = at if is_still else self._starts(at, ends)
+        if not is_still and not starts.keys() >= ends.keys():  # one was added, and is gone by now
+            ends = {item: end for item, end in ends.items() if item in starts}
         sizes = {} if is_still else backlog(starts, ends)
         if waits and self._is_too_little(sum(sizes.values())):
             return at
@@ -67,10 +69,10 @@ class Taking:
         return least is not None and count < least and waited_s < self._limits.max_delay_s
 
     def _starts(self, at: _Offsets, ends: _Offsets) -> Offsets:
-        """`at`, and the first offsets of partitions that were added."""
+        """`at`, and the first offsets of partitions that were added, where they are there."""
         added = [item for item in ends if item not in at]
         news = [item for item in added if item not in self._beginnings]
-        known = self._beginnings | self._tail.beginnings(news)
+        known = self._beginnings | self._tail.beginnings_of_added(news)
         # Of no others: a topic that was read and deleted, and is made again, begins anew.
-        self._beginnings = {item: known[item] for item in added}
+        self._beginnings = {item: known[item] for item in added if item in known}
         return self._beginnings | dict(at)

@@ -567,6 +567,85 @@ def test_an_added_partition_that_is_gone_before_it_was_read_is_a_loss(brokers, s
     assert ranges(planned) == [(0, 10, 100), (1, 0, 30)]
 
 
+def make_topic_that_is_gone(brokers, reader, clock):
+    """Whose topic the reader has just seen; where its batch ends."""
+    reader.latestOffset(END, NO_LIMIT)
+    brokers.add_topic("other")
+    brokers.logs["other", 0].stop = 5
+    clock.now += 2
+    end = reader.latestOffset(END, NO_LIMIT)
+    assert end == END | {"other": {"0": 5}}
+    delete_other(brokers)
+    return end
+
+
+def delete_other(brokers):
+    del brokers.topics["other"], brokers.logs["other", 0]
+
+
+def test_an_added_topic_that_is_deleted_while_it_is_known_is_a_loss(brokers, stream, clock):
+    """Topics are looked up once a second: it is there still, as far as that goes."""
+    which = {"subscribePattern": "o.*"}
+    strict = stream(**which)
+    end = make_topic_that_is_gone(brokers, strict, clock)
+    with pytest.raises(DataLoss, match=r"INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS.*other-0"):
+        strict.partitions(BEGINNING, end)
+    lenient = stream(failOnDataLoss="false", **which)
+    end = make_topic_that_is_gone(brokers, lenient, clock)
+    assert ranges(lenient.partitions(BEGINNING, end)) == [(0, 10, 100), (1, 0, 30)]
+    assert lenient.latestOffset(end, NO_LIMIT) == END
+
+
+def test_an_added_topic_that_is_deleted_between_two_questions_of_a_look_is_a_loss(
+    brokers, stream, clock
+):
+    """One that says where logs end, and one that says where they begin."""
+
+    def delete_at_the_second(call):
+        (first,) = call.request.topics[0].partitions[:1]
+        if first.timestamp == EARLIEST_TIMESTAMP and "other" in brokers.topics:
+            delete_other(brokers)
+        return DEFAULT
+
+    which = {"subscribePattern": "o.*"}
+    for strict in ("true", "false"):
+        reader = stream(failOnDataLoss=strict, **which)
+        reader.latestOffset(END, NO_LIMIT)
+        brokers.add_topic("other")
+        brokers.logs["other", 0].stop = 5
+        clock.now += 2
+        brokers.on("ListOffsets", delete_at_the_second)
+        if strict == "true":
+            with pytest.raises(DataLoss, match=r"INITIAL_OFFSET_NOT_FOUND.*other-0"):
+                reader.latestOffset(END, NO_LIMIT)
+        else:
+            assert reader.latestOffset(END, NO_LIMIT) == END
+
+
+@pytest.mark.parametrize("strict", ["true", "false"])
+def test_a_topic_that_is_deleted_behind_the_snapshot_is_a_loss(brokers, stream, clock, strict):
+    brokers.add_topic("other")
+    brokers.logs["other", 0].stop = 5
+    reader = stream(subscribePattern="o.*", failOnDataLoss=strict)
+    reader.prepareForTriggerAvailableNow()
+    delete_other(brokers)
+    if strict == "true":
+        with pytest.raises(DataLoss, match=r"INITIAL_OFFSET_NOT_FOUND.*other-0"):
+            reader.latestOffset(BEGINNING, NO_LIMIT)
+    else:
+        assert reader.latestOffset(BEGINNING, NO_LIMIT) == END
+        assert ranges(reader.partitions(BEGINNING, END)) == [(0, 10, 100), (1, 0, 30)]
+
+
+def test_a_logged_batch_that_ends_before_its_start_is_a_loss(stream, caplog):
+    """An earlier run has logged it, that bore losses; it is planned before anything is asked."""
+    logged = {"orders": {"0": 90, "1": 30}}
+    with pytest.raises(DataLoss, match=r"PARTITION_OFFSET_CHANGED.*orders-0.*from 100 to 90"):
+        stream().partitions(END, logged)
+    assert stream(failOnDataLoss="false").partitions(END, logged) == []
+    assert "PARTITION_OFFSET_CHANGED" in caplog.text
+
+
 @pytest.mark.parametrize("which", [{"subscribe": "orders"}, {"assign": '{"orders":[0,1]}'}])
 @pytest.mark.parametrize("seconds_later", [0, 2])
 def test_deleted_topic_fails_the_query_or_is_left_out(brokers, stream, clock, seconds_later, which):

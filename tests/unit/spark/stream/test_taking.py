@@ -17,7 +17,7 @@ class FakeTail:
     def __init__(self):
         self.asked = []
 
-    def beginnings(self, partitions):
+    def beginnings_of_added(self, partitions):
         return dict.fromkeys(partitions, 0)
 
     def behind_losses(self, starts):
@@ -72,7 +72,7 @@ def test_where_added_partitions_begin_is_known_until_the_stream_has_them():
     """Topics come and go for years; and one that is made again begins anew."""
     begins = {TWO: 500}
     tail = FakeTail()
-    tail.beginnings = lambda partitions: {item: begins[item] for item in partitions}
+    tail.beginnings_of_added = lambda partitions: {item: begins[item] for item in partitions}
     taking = Taking(tail, StreamLimits())
     assert taking.take({ONE: 0}, {ONE: 0, TWO: 1000}, 100, waits=False) == {ONE: 0, TWO: 600}
     taking.take({ONE: 0, TWO: 600}, {ONE: 0, TWO: 1000}, 100, waits=False)
