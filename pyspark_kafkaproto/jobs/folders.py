@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import astuple, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,7 +46,7 @@ class Folders:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep a second run away, and sweep what a killed one left behind.
+        """Keep a second run away, and put in order what a killed one left behind.
 
         Raises:
             ConfigError: another run is at work here, nothing can be written, or Spark would write
@@ -65,11 +65,29 @@ class Folders:
         if not is_ours:
             raise ConfigError("--out", str(self.place), "another run is writing here: wait for it")
         try:
-            for leftover in (self.place / _DRAFT, *self.place.glob(f"{_REPLACED}*")):
-                shutil.rmtree(leftover, ignore_errors=True)
+            self._sweep()
             yield
         finally:
             lock.release()
+
+    def _sweep(self) -> None:
+        """Remove what a killed run was writing, or had replaced; put back what it had not."""
+        shutil.rmtree(self.place / _DRAFT, ignore_errors=True)
+        for aside in list(self.place.glob(f"{_REPLACED}*")):
+            if self._is_replaced(aside):
+                _remove(aside)
+            else:
+                aside.rename(self.place / aside.name.removeprefix(_REPLACED))
+
+    def _is_replaced(self, aside: Path) -> bool:
+        """Whether another folder has its rows by now, or it has lost its facts: those go first."""
+        if not (aside / _FACTS_FILE).exists():
+            return True
+        origin, written = _read_facts(aside)
+        return any(
+            other == origin and any(_overlap(one, now) for one in written for now in there)
+            for other, there in map(_read_facts, self._folders())
+        )
 
     def widened(self, ranges: Sequence[OffsetRange]) -> list[OffsetRange]:
         """`ranges` to the ends of what was written from where they start on, or from within them.
@@ -112,11 +130,14 @@ class Folders:
         Raises:
             ConfigError: it is of another cluster or topic.
         """
-        for file in sorted(self.place.glob(f"ranges-*/{_FACTS_FILE}")):
-            facts = json.loads(file.read_text(encoding="utf-8"))
-            if facts["origin"] != self.origin:
-                raise self._in_the_way(file.parent, _another_origin(facts["origin"]))
-            yield file.parent, [OffsetRange(*item) for item in facts["ranges"]]
+        for folder in self._folders():
+            origin, written = _read_facts(folder)
+            if origin != self.origin:
+                raise self._in_the_way(folder, _another_origin(origin))
+            yield folder, written
+
+    def _folders(self) -> list[Path]:
+        return [file.parent for file in sorted(self.place.glob(f"ranges-*/{_FACTS_FILE}"))]
 
     def write(self, rows: DataFrame, ranges: Sequence[OffsetRange]) -> Path:
         """Write `rows`, which are those of `ranges`, in place of what they replace.
@@ -141,17 +162,31 @@ class Folders:
                 "nothing is committed: make room, there or in spark.local.dir, and run it again"
             )
             raise ConfigError("--out", str(self.place), f"{full}; {remedy}") from error
-        for folder in replaced:
-            # In one step out of the way: half a folder would be taken for a whole one.
-            shutil.rmtree(folder.rename(self.place / f"{_REPLACED}{folder.name}"))
+        # Out of the way first, and gone last: whoever kills this leaves the ones or the other.
+        aside = [folder.rename(self.place / f"{_REPLACED}{folder.name}") for folder in replaced]
         folder = draft.rename(self.place / folder_name(ranges))
         _sync(self.place)  # its name
+        for old in aside:
+            _remove(old)
         return folder
 
     def _in_the_way(self, folder: Path, what: str) -> ConfigError:
         return ConfigError(
             "--out", str(folder), f"it {what} move this folder away, or give another --out"
         )
+
+
+def _read_facts(folder: Path) -> tuple[dict[str, str], list[OffsetRange]]:
+    """What a folder's offsets belong to, and which they are."""
+    facts = json.loads((folder / _FACTS_FILE).read_text(encoding="utf-8"))
+    return facts["origin"], [OffsetRange(*item) for item in facts["ranges"]]
+
+
+def _remove(folder: Path) -> None:
+    """Its facts first: what is left of it, should this be killed, is not taken for a whole one."""
+    with suppress(OSError):  # the next run tries again
+        (folder / _FACTS_FILE).unlink(missing_ok=True)
+        shutil.rmtree(folder)
 
 
 def _sync(path: Path) -> None:

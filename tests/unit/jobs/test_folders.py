@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -184,6 +185,52 @@ def test_what_a_killed_run_was_removing_is_swept(tmp_path):
     write(tmp_path, "again", ranges((0, 10)))
     assert not half_removed.exists()
     assert kept(tmp_path) == {"ranges-0.0-10": "again"}
+
+
+class Killed(BaseException):
+    """Stands in for SIGKILL: nothing is cleaned up behind it."""
+
+
+def killed_at(monkeypatch, place, now, owner, name, beginning):
+    """A run that is killed where it calls `name` for a folder of this beginning."""
+    real = getattr(owner, name)
+
+    def call(path, *given, **options):
+        if any(part.startswith(beginning) for part in Path(path).parts):
+            raise Killed
+        return real(path, *given, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(owner, name, call)
+        with pytest.raises(Killed):
+            write(place, "again", now)
+
+
+@pytest.mark.parametrize("now", [((0, 10), (0, 5)), ((0, 25), (0, 9))], ids=["same", "longer"])
+def test_what_a_killed_run_was_replacing_is_there_until_the_new_one_is(tmp_path, monkeypatch, now):
+    """It may be all that there is of these rows: records are gone after a while."""
+    write(tmp_path, "first", ranges((0, 10), (0, 5)))
+    killed_at(monkeypatch, tmp_path, ranges(*now), Path, "rename", "_draft")
+    with Folders(tmp_path, ORIGIN).locked():
+        assert kept(tmp_path) == {"ranges-0.0-10_1.0-5": "first"}
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["_lock", "ranges-0.0-10_1.0-5"]
+    write(tmp_path, "again", ranges(*now))
+    assert kept(tmp_path) == {folder_name(ranges(*now)): "again"}
+
+
+@pytest.mark.parametrize("now", [((0, 10), (0, 5)), ((0, 25), (0, 9))], ids=["same", "longer"])
+@pytest.mark.parametrize(
+    ("owner", "name", "is_whole"), [(Path, "unlink", 1), (shutil, "rmtree", 0)]
+)
+def test_what_was_replaced_does_not_come_back(tmp_path, monkeypatch, now, owner, name, is_whole):
+    write(tmp_path, "first", ranges((0, 10), (0, 5)))
+    killed_at(monkeypatch, tmp_path, ranges(*now), owner, name, "_replaced-")
+    new = folder_name(ranges(*now))
+    assert kept(tmp_path) == {new: "again"}
+    left = tmp_path / "_replaced-ranges-0.0-10_1.0-5"
+    assert len(list(left.glob("_ranges.json"))) == is_whole  # gone before a row is
+    with Folders(tmp_path, ORIGIN).locked():
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["_lock", new]
 
 
 def test_second_run_at_the_same_time_is_kept_away(tmp_path):
