@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import astuple, replace
 from pathlib import Path
@@ -139,8 +139,19 @@ class Folders:
     def _folders(self) -> list[Path]:
         return [file.parent for file in sorted(self.place.glob(f"ranges-*/{_FACTS_FILE}"))]
 
-    def write(self, rows: DataFrame, ranges: Sequence[OffsetRange]) -> Path:
+    def write(
+        self,
+        rows: DataFrame,
+        ranges: Sequence[OffsetRange],
+        check: Callable[[], None] = lambda: None,
+    ) -> Path:
         """Write `rows`, which are those of `ranges`, in place of what they replace.
+
+        Args:
+            rows: to be read.
+            ranges: whose.
+            check: called once all rows were read, before anything is replaced; raises what speaks
+                against it.
 
         Raises:
             ConfigError: as `replaced_by`, or the disk is full.
@@ -162,6 +173,7 @@ class Folders:
                 "nothing is committed: make room, there or in spark.local.dir, and run it again"
             )
             raise ConfigError("--out", str(self.place), f"{full}; {remedy}") from error
+        check()
         # Out of the way first, and gone last: whoever kills this leaves the ones or the other.
         aside = [folder.rename(self.place / f"{_REPLACED}{folder.name}") for folder in replaced]
         folder = draft.rename(self.place / folder_name(ranges))

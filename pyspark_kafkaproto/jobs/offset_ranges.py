@@ -16,8 +16,9 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from urllib.parse import quote
@@ -30,7 +31,7 @@ from pyspark_kafkaproto.cluster import lag_text
 from pyspark_kafkaproto.cluster.silence import waiting_aloud
 from pyspark_kafkaproto.devbroker import DevBroker, default_data_dir
 from pyspark_kafkaproto.devbroker.processes import end_with_starter
-from pyspark_kafkaproto.errors import KafkaProtoError
+from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
 from pyspark_kafkaproto.jobs.folders import Folders
 
 PARTITIONS = 4
@@ -65,8 +66,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 cluster, {options.topic}, options.group, max_records=options.max_records
             )
             ranges = folders.widened(planned)
+            check = partial(check_origin, cluster, options.topic, belongs_to)
             with committing(cluster, options.group, ranges):
-                count = _keep(folders, servers, ranges) if any(item.count for item in ranges) else 0
+                check()  # here: whether it is made again from now on is seen before the commit, too
+                is_news = any(item.count for item in ranges)
+                count = _keep(folders, servers, ranges, check) if is_news else 0
         print(f"read {count} records")
         print(lag_text(cluster.lag({options.group}, {options.topic})))
 
@@ -86,12 +90,36 @@ def origin(cluster: KafkaCluster, topic: str) -> dict[str, str]:
     return {"cluster": topology.cluster_id or "", "topic": topic_id.hex() if topic_id else topic}
 
 
-def _keep(folders: Folders, servers: str, ranges: Sequence[OffsetRange]) -> int:
-    """Read and write the records of `ranges`; how many they are."""
+def check_origin(cluster: KafkaCluster, topic: str, belongs_to: Mapping[str, str]) -> None:
+    """Refuse to go on where the offsets are of another topic than when the run began.
+
+    Raises:
+        ConfigError: it was made again since; names it.
+    """
+    now = cluster.believed(lambda: origin(cluster, topic), lambda found: found == belongs_to)
+    if now != belongs_to:
+        why = (
+            "it was deleted and made again since this run began, so its offsets are of other "
+            "records. Nothing was replaced or committed: run it again"
+        )
+        raise ConfigError("--topic", topic, why)
+
+
+def _keep(
+    folders: Folders, servers: str, ranges: Sequence[OffsetRange], check: Callable[[], None]
+) -> int:
+    """Read and write the records of `ranges`; how many they are.
+
+    Args:
+        folders: where to.
+        servers: where from.
+        ranges: what.
+        check: called before anything is replaced; raises what speaks against it.
+    """
     folders.replaced_by(ranges)  # what is in the way shows before a long read, not after it
     _say(f"reading {', '.join(str(item) for item in ranges if item.count)}")
     spark = SparkSession.builder.appName(NAME).getOrCreate()
-    folder = folders.write(read(spark, servers, ranges), ranges)
+    folder = folders.write(read(spark, servers, ranges), ranges, check)
     _say(f"the rows are in {folder}")
     return summarise(spark.read.parquet(_NO_GLOB.sub(r"\\\1", str(folder))))
 

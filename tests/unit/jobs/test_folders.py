@@ -168,6 +168,18 @@ def test_write_that_fails_leaves_what_there_was_and_is_no_result(tmp_path):
     assert kept(tmp_path) == {"ranges-0.0-20": "whole"}
 
 
+def test_what_is_found_wrong_before_anything_is_replaced_leaves_it(tmp_path):
+    write(tmp_path, "first", ranges((0, 10)))
+
+    def made_again():
+        assert (tmp_path / "_draft" / "part").read_text() == "again"  # all was read
+        raise ConfigError("--topic", "orders", "made again")
+
+    with pytest.raises(ConfigError, match="made again"), Folders(tmp_path, ORIGIN).locked():
+        Folders(tmp_path, ORIGIN).write(Rows("again"), ranges((0, 20)), made_again)
+    assert kept(tmp_path) == {"ranges-0.0-10": "first"}
+
+
 def test_a_full_disk_is_named_with_what_to_do(tmp_path):
     fails = "An error occurred\nCaused by: java.io.IOException: No space left on device\n\tat java"
     told = rf"'--out' is '{tmp_path}': No space left on device; nothing is committed: make room"

@@ -12,10 +12,11 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from pyspark_kafkaproto import OffsetRange
+from pyspark_kafkaproto import KafkaCluster, OffsetRange
 from pyspark_kafkaproto.devbroker.processes import ProcessId
 from pyspark_kafkaproto.errors import DeadlineExceeded
 from pyspark_kafkaproto.jobs import offset_ranges
+from pyspark_kafkaproto.jobs.folders import Folders
 from tests.fake_broker import FakeCluster
 
 
@@ -93,7 +94,7 @@ def test_run_after_a_failed_commit_goes_on_whatever_came_meanwhile(tmp_path, mon
             raise DeadlineExceeded("commit offsets", 60)
         committed.extend(ranges)
 
-    def keep(folders, _servers, ranges):
+    def keep(folders, _servers, ranges, _check):
         rows = SimpleNamespace(write=SimpleNamespace(mode=lambda _: writer))
         writer = SimpleNamespace(parquet=lambda folder: Path(folder).mkdir())
         folders.write(rows, ranges)
@@ -102,6 +103,7 @@ def test_run_after_a_failed_commit_goes_on_whatever_came_meanwhile(tmp_path, mon
     monkeypatch.setattr(offset_ranges, "KafkaCluster", lambda _: nullcontext(MagicMock()))
     for name, stand_in in {
         "origin": lambda *_: {"topic": "t"},
+        "check_origin": lambda *_: None,
         "plan_ranges": plan,
         "committing": commit,
         "_keep": keep,
@@ -112,6 +114,46 @@ def test_run_after_a_failed_commit_goes_on_whatever_came_meanwhile(tmp_path, mon
     assert [offset_ranges.run(given), offset_ranges.run(given)] == [1, 0]
     assert [(item.start, item.stop) for item in committed] == [(0, 30), (0, 52)]
     assert [path.name for path in tmp_path.glob("*/*/ranges-*")] == ["ranges-0.0-30_1.0-52"]
+
+
+@pytest.mark.parametrize("moment", ["plan_ranges", "committing", "read"])
+def test_a_topic_that_is_made_again_under_a_run_replaces_nothing(
+    tmp_path, monkeypatch, capsys, moment
+):
+    """Its ranges begin at 0 again, and would take the place of what was committed of the old."""
+    rows = SimpleNamespace(write=SimpleNamespace(mode=lambda _: writer))
+    writer = SimpleNamespace(parquet=lambda folder: Path(folder).mkdir())
+    with FakeCluster({"orders": 1}) as brokers:
+        servers = brokers.bootstrap_servers
+        with KafkaCluster({"bootstrap.servers": servers}) as cluster:
+            belongs_to = offset_ranges.origin(cluster, "orders")
+        place = tmp_path / "orders" / "offset-ranges"
+        old = Folders(place, belongs_to)
+        with old.locked():
+            old.write(rows, [OffsetRange("orders", 0, 0, 50)])
+
+        def answering(name, answer):
+            def stand_in(*_, **__):
+                if name == moment:
+                    brokers.make_again("orders")
+                return answer
+
+            return stand_in
+
+        for name, answer in {
+            "plan_ranges": [OffsetRange("orders", 0, 0, 100)],
+            "committing": nullcontext(),
+            "read": rows,
+            "summarise": 0,
+            "lag_text": "",
+        }.items():
+            monkeypatch.setattr(offset_ranges, name, answering(name, answer))
+        monkeypatch.setattr(offset_ranges, "SparkSession", MagicMock())
+        given = ["--bootstrap-servers", servers, "--topic", "orders", "--out", str(tmp_path)]
+        assert offset_ranges.run(given) == 1
+    said = capsys.readouterr().err
+    assert "Error: option '--topic' is 'orders': it was deleted and made again since this" in said
+    assert [path.name for path in place.glob("ranges-*")] == ["ranges-0.0-50"]
 
 
 def test_each_group_has_a_folder_of_its_own_name():
