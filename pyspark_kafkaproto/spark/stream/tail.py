@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from typing import TypeVar
 
 from pyspark_kafkaproto.client import OffsetRange
 from pyspark_kafkaproto.client.reading.probe import probe_bytes_per_offset
@@ -35,6 +36,7 @@ _TOPOLOGY_AGE_S = 1.0
 _MOST_GONE = 10_000
 
 Offsets = dict[TopicPartition, int]
+_T = TypeVar("_T")
 
 
 class Tail:
@@ -181,7 +183,7 @@ class Tail:
         Raises:
             DataLoss: one is gone, and that is to fail the query.
         """
-        found = self._beginnings_there(added) if added else {}
+        found = self._of_those_there(added, self.beginnings)
         if missing := sorted(set(added) - found.keys()):
             fail_or_warn(
                 self._options,
@@ -191,14 +193,20 @@ class Tail:
             )
         return found
 
-    def _beginnings_there(self, partitions: Collection[TopicPartition]) -> Offsets:
-        """The first offsets of those that are there."""
-        found: Offsets = {}
+    def _of_those_there(
+        self,
+        partitions: Collection[TopicPartition],
+        ask: Callable[[Collection[TopicPartition]], dict[TopicPartition, _T]],
+    ) -> dict[TopicPartition, _T]:
+        """What `ask` gives for those that are there."""
+        found: dict[TopicPartition, _T] = {}
+        if not partitions:
+            return found
         for is_last in self.cluster.opinions():
             topology = self.topology_with(partitions)
             there = [item for item in partitions if not is_gone(topology, item)]
             try:
-                found = self.beginnings(there)
+                found = ask(there)
             except BrokerError as error:
                 # Deleted since the topics were looked up: they are looked up again.
                 if error.code != UNKNOWN_TOPIC_OR_PARTITION or is_last:
@@ -225,11 +233,20 @@ class Tail:
         """About how many bytes of the log each offset takes; 0 where nothing is known of it.
 
         Args:
-            starts: the partitions, and where the stream is in each.
+            starts: the partitions, and where the stream is in each. Of what is gone its batch
+                tells.
         """
+        means = self._of_those_there(
+            starts, lambda there: self._means({item: starts[item] for item in there})
+        )
+        return {item: means.get(item, 0.0) for item in starts}
+
+    def _means(self, starts: Mapping[TopicPartition, int]) -> dict[TopicPartition, float]:
         try:
             sizes = self.cluster.get_log_sizes(starts)
         except (BrokerError, UnsupportedVersion) as error:
+            if isinstance(error, BrokerError) and error.code == UNKNOWN_TOPIC_OR_PARTITION:
+                raise
             return self._probed(starts, error)
         earliest = self.beginnings(starts)
         latest = self.latest(starts)

@@ -1144,8 +1144,8 @@ def sized(brokers):
     return brokers
 
 
-def log_bytes(brokers, partition):
-    return sum(len(batch.data) for batch in brokers.logs["orders", partition].batches)
+def log_bytes(brokers, partition, topic="orders"):
+    return sum(len(batch.data) for batch in brokers.logs[topic, partition].batches)
 
 
 def test_bytes_of_a_batch_go_by_the_size_of_the_logs(sized, stream):
@@ -1239,6 +1239,53 @@ def test_records_that_are_deleted_while_sizes_are_asked_for_are_for_their_reader
     sized.on("DescribeLogDirs", delete)
     reader = stream(startingOffsets="earliest", maxBytesPerTrigger="2000")
     assert reader.latestOffset(started(reader), NO_LIMIT) == {"orders": {"0": 1, "1": 1}}
+
+
+def sizes_of(brokers, *partitions):
+    """What a broker says of their logs."""
+    folder = DescribeLogDirsResponse.LogDir
+    topics = tuple(
+        folder.Topic(
+            name=topic,
+            partitions=(
+                folder.Topic.Partition(
+                    partition_index=number,
+                    partition_size=log_bytes(brokers, number, topic),
+                ),
+            ),
+        )
+        for topic, number in partitions
+    )
+    return DescribeLogDirsResponse(results=(folder(topics=topics),))
+
+
+@pytest.mark.parametrize("is_refused", [False, True], ids=["told", "probed"])
+@pytest.mark.parametrize("is_snapshot", [False, True], ids=["default", "available now"])
+def test_what_is_gone_is_told_by_its_batch_and_not_by_a_look_at_sizes(
+    sized, stream, clock, is_snapshot, is_refused
+):
+    sized.add_topic("other")
+    sized.logs["other", 0] = FakeLog().fill(10, 10, 100)
+    there = sizes_of(sized, ("orders", 0), ("orders", 1))
+    sized.on("DescribeLogDirs", DescribeLogDirsResponse(error_code=31) if is_refused else there)
+    reader = stream(
+        subscribePattern="o.*",
+        failOnDataLoss="false",
+        startingOffsets="earliest",
+        maxBytesPerTrigger="5000",
+    )
+    begin = started(reader)
+    if is_snapshot:
+        reader.prepareForTriggerAvailableNow()
+    delete_other(sized)
+    clock.now += 2
+    end = reader.latestOffset(begin, NO_LIMIT)
+    assert 0 < end["orders"]["0"] < 100
+    if is_snapshot:
+        with pytest.raises(AvailableNowFailed, match="LOST_TOPIC_PARTITIONS_IN_END_OFFSET"):
+            reader.partitions(begin, end)
+    else:
+        assert {number for number, _, _ in ranges(reader.partitions(begin, end))} == {0, 1}
 
 
 def test_the_next_batches_are_looked_at_from_the_middle_of_one_on(sized, stream, clock):
