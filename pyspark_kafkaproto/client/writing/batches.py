@@ -46,6 +46,16 @@ class Span(NamedTuple):
         for position in range(self.start, self.stop):
             yield self.rows.number(position if self.indices is None else self.indices[position])
 
+    def bounds(self) -> tuple[int, int]:
+        """The least and the largest of them; there may be ten thousands."""
+        if self.rows.numbers is not None:
+            numbers = list(self.numbers())
+            return min(numbers), max(numbers)
+        if self.indices is None:
+            return self.rows.number(self.start), self.rows.number(self.stop - 1)
+        picked = self.indices[self.start : self.stop]
+        return self.rows.number(min(picked)), self.rows.number(max(picked))
+
 
 def span_of(numbers: Iterable[int]) -> Span:
     """A span of rows that are known by their numbers alone."""
@@ -149,10 +159,10 @@ class Batch:
         return [number for span in self.spans for number in span.numbers()]
 
     def __str__(self) -> str:
-        numbers = self.row_numbers()
-        rows = f"row {numbers[0]}"
+        least, largest = zip(*(span.bounds() for span in self.spans), strict=True)
+        rows = f"row {min(least)}"
         if self.records > 1:
-            rows = f"{self.records} rows, {min(numbers)} to {max(numbers)}"
+            rows = f"{self.records} rows, {min(least)} to {max(largest)}"
         return f"{rows} ({self.size_bytes} bytes)"
 
 
