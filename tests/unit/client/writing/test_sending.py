@@ -289,18 +289,18 @@ def test_a_lost_connection_is_one_failure_whatever_was_in_flight(brokers, pipeli
     assert values(brokers.logs["orders", 0]) == expected(61)
 
 
-def naming(brokers):
+def naming(brokers, node_id=2, epoch=1):
     """A leader that says who leads now."""
     in_partition = ProduceResponse.Topic.Partition
 
     def named(call):
         (topic,) = call.request.topic_data
-        leader = in_partition.CurrentLeader(leader_id=2, leader_epoch=1)
+        leader = in_partition.CurrentLeader(leader_id=node_id, leader_epoch=epoch)
         refused = in_partition(index=0, error_code=6, base_offset=-1, current_leader=leader)
-        host, port = brokers.places()[2]
+        host, port = brokers.places()[node_id]
         return ProduceResponse(
             responses=(ProduceResponse.Topic(name=topic.name, partition_responses=(refused,)),),
-            node_endpoints=(ProduceResponse.NodeEndpoint(node_id=2, host=host, port=port),),
+            node_endpoints=(ProduceResponse.NodeEndpoint(node_id=node_id, host=host, port=port),),
         )
 
     return named
@@ -315,6 +315,14 @@ def test_a_leader_that_an_answer_names_is_asked_at_once(brokers, clock, pipeline
     assert sum(clock.slept) < SLOW_S / 2
     assert len(brokers.asked("Metadata")) == asked
     assert values(brokers.logs["orders", 0]) == expected(61)
+
+
+def test_one_that_names_itself_as_before_is_left_alone_for_a_while(brokers, clock, pipelined):
+    brokers.on("Produce", naming(brokers, node_id=1, epoch=0), DEFAULT)
+    pipelined.send(numbered(1, 1))
+    pipelined.flush()
+    assert sum(clock.slept) > SLOW_S / 2
+    assert values(brokers.logs["orders", 0]) == expected(2)
 
 
 def test_nor_is_it_forgotten_over_what_the_last_one_answers_next(
