@@ -134,7 +134,7 @@ class Producer:
         if kind is None:
             self.close()
         else:
-            self._abort_open()
+            self._end_open()
             self.abandon()
 
     @property
@@ -360,14 +360,14 @@ class Producer:
         with self._alone():
             try:
                 if self._ended_by is not None:
-                    self._abort_open()
+                    self._end_open()
                 elif self._transactions is None:
                     self._flush()
                     self._lease.give_back(self._identities())
                 elif self._transactions.is_open:
                     self._abort(self._transactions)
-                elif self._transactions.is_to_end:
-                    self._end_again(self._transactions)
+                else:
+                    self._end_open()
             finally:
                 self.abandon()
 
@@ -393,31 +393,27 @@ class Producer:
             self._sender.settle(Deadline.after(_SETTLE_S))
         self._sender.abandon()
 
-    def _abort_open(self) -> None:
-        """After an error: readers with read_committed would wait for what is open to time out."""
-        transactions = self._transactions
-        if transactions is None or not transactions.is_open or self._is_inherited:
-            return
-        self._leave_unsent()
-        try:
-            transactions.end(commit=False, within_s=_ABORT_S)
-        except KafkaProtoError as error:
-            if transactions.is_fenced:
-                return
-            _log.warning(
-                "the transaction %r stays open until it times out: %s",
-                transactions.transactional_id, error,
-            )  # fmt: skip
+    def _end_open(self) -> None:
+        """Abort what is open: readers with read_committed would wait for it to time out.
 
-    def _end_again(self, transactions: Transactions) -> None:
-        """Whoever asked has been told that nobody answered; readers would wait for a time-out."""
+        An end that nobody has answered is asked for once more, as it was: whoever asked knows.
+        """
+        transactions = self._transactions
+        if transactions is None or not transactions.is_to_end or self._is_inherited:
+            return
+        is_commit = transactions.is_committing
+        if transactions.is_open:
+            self._leave_unsent()
         try:
-            transactions.end(commit=transactions.is_committing, within_s=_ABORT_S)
+            transactions.end(commit=is_commit, within_s=_ABORT_S)
         except KafkaProtoError as error:
-            _log.warning(
-                "how the transaction %r ended is not known: %s",
-                transactions.transactional_id, error,
-            )  # fmt: skip
+            name = transactions.transactional_id
+            if is_commit:
+                _log.warning("the transaction %r was to be committed: %s", name, error)
+                if transactions.is_open:  # it can only be aborted, by that error
+                    self._end_open()
+            elif not transactions.is_fenced:
+                _log.warning("the transaction %r stays open until it times out: %s", name, error)
 
     def check_topics(self, names: Collection[str]) -> dict[str, int]:
         """Look topics up before anything is sent; how many partitions each has.

@@ -93,8 +93,12 @@ class Connections:
 
     @property
     def throttling(self) -> set[Endpoint]:
-        """The brokers that want silence for now: a request to one has to wait (KIP-219)."""
-        return {one.endpoint for one in self.kept if one.is_throttled}
+        """The brokers that want silence for now: this thread's next request waits (KIP-219)."""
+        return {
+            endpoint
+            for (endpoint, thread), place in list(self._places.items())
+            if thread == threading.get_ident() and any(one.is_throttled for one in list(place.kept))
+        }
 
     @staticmethod
     def has_failed(endpoint: Endpoint) -> bool:

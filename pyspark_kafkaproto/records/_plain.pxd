@@ -21,7 +21,7 @@ from pyspark_kafkaproto.records._columns cimport (
     append_bytes,
     mark_null,
 )
-from pyspark_kafkaproto.records._cursor cimport Bytes, Cursor
+from pyspark_kafkaproto.records._cursor cimport NO_MEMORY, Bytes, Cursor
 
 cdef enum:
     LONGEST_START = 16  # bytes looked at from a record's first one on, whatever they say
@@ -108,7 +108,8 @@ cdef inline int32_t append_plain(
 ) noexcept nogil:
     """Make rows of records, `most` of them, up to the first that is not plain; how many.
 
-    `reserve_rows` has made room for them, and they may be plain.
+    `reserve_rows` has made room for them, and they may be plain. Where there is no memory for a
+    column of bits the cursor has that fault: a part of a row is there, which nobody may add again.
     """
     cdef const uint8_t *at = cursor.at
     cdef const uint8_t *end = cursor.end
@@ -119,8 +120,7 @@ cdef inline int32_t append_plain(
     cdef int wanted = rows.wanted
     cdef int64_t *offsets = <int64_t *> rows.offsets.data if wanted & OFFSET else NULL
     cdef int64_t *times = <int64_t *> rows.timestamps.data if wanted & TIMESTAMP else NULL
-    cdef int64_t base_time = batch.base_timestamp * 1000
-    cdef int64_t per_delta = 1000
+    cdef int64_t base_time, per_delta
     cdef size_t row = rows.count
     cdef size_t stop = row + most
     cdef int32_t last = last_delta[0]
@@ -128,13 +128,18 @@ cdef inline int32_t append_plain(
     cdef int64_t base_offset = batch.base_offset
     if batch.attributes & LOG_APPEND_TIME:
         base_time, per_delta = batch.max_timestamp * 1000, 0
+    else:
+        base_time, per_delta = batch.base_timestamp * 1000, 1000
     while row < stop and take_plain(&record, at, end, last, max_delta):
         if wanted & KEY and not append_bytes(&keys, row, record.key, end):
+            cursor.fault = NO_MEMORY
             break
         if wanted & VALUE and not append_bytes(&values, row, record.value, end):
+            cursor.fault = NO_MEMORY
             break
         if wanted & HEADERS:
             if not mark_null(&headers, row):
+                cursor.fault = NO_MEMORY
                 break
             (<int32_t *> rows.list_offsets.data)[row + 1] = <int32_t> rows.pair_count
         if offsets != NULL:

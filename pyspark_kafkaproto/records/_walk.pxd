@@ -99,6 +99,9 @@ cdef inline Outcome walk(
             is_plain = taken > 0  # a look that was in vain is the last one
             if outcome.index == batch.record_count:
                 break
+            if unlikely(cursor.fault):
+                outcome.fault = cursor.fault
+                return outcome
         take_record(&cursor, &record, last_delta, batch.last_offset_delta)
         if unlikely(cursor.fault):
             outcome.fault = cursor.fault

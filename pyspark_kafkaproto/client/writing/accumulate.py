@@ -82,8 +82,9 @@ class Accumulator:
             self._open_bytes += builder.size_bytes - size_before
             start = reached
             if builder.rows == 1 and builder.size_bytes > self._config.max_request_size:
-                refuse(_row(indices, start - appended), self._too_large(builder.size_bytes))
-                self._discard(queue)
+                reason = self._too_large(builder.size_bytes)
+                self._discard(queue)  # first: the refusal may finish what is open
+                refuse(_row(indices, start - appended), reason)
             elif invalid is None and start < stop:
                 self._finish(queue)
                 self._keep_within_memory()

@@ -73,8 +73,8 @@ class Link:
     def is_throttled(self, throttling: Collection[Endpoint]) -> bool:
         """Whether the broker wants silence for now.
 
-        throttling: the brokers that want it on any connection: with nothing in flight the next
-        request may take each.
+        throttling: the brokers that want it on any connection of this thread: with nothing in
+        flight the next request may take each.
         """
         if self.sent and self.connection is not None:
             return self.connection.is_throttled

@@ -153,9 +153,10 @@ class Sender:
         The first moment counts all the same, or of who comes seldom no batch would ever be given
         up, however often brokers refuse it.
         """
-        away_s = time.monotonic() - self._left_at - _ABSENCE_S
-        if away_s < 0:
+        away_s = time.monotonic() - self._left_at
+        if away_s < _ABSENCE_S:
             return
+        away_s -= min(_ABSENCE_S, self._config.delivery_timeout_s / 2)
         sent = chain.from_iterable(link.sent for link in self._links.values())
         queues = {partition: pair[0] for one in sent for partition, pair in one.batches.items()}
         for queue in (queues | self._ready).values():

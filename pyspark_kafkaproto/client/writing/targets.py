@@ -56,13 +56,13 @@ class Target:
 
     @property
     def led(self) -> list[int]:
-        """The partitions that somebody leads, but for those where rows wait for a leader."""
+        """The partitions that somebody leads; without those where rows wait, if others are left."""
         waiting = {
             number
             for number, queue in self.queues.items()
             if queue.leader is None and queue.head is not None
         }
-        return sorted(self.leaders.keys() - waiting)
+        return sorted(self.leaders.keys() - waiting or self.leaders)
 
     def take(self, topic: Topic, leaders: dict[int, Leader]) -> None:
         """Go by what a broker says of it, unless that one has not heard of all partitions yet."""

@@ -41,7 +41,7 @@ from tests.unit.client.willing import added, be_willing, next_epoch, offsets_com
 ONE = TopicPartition("orders", 0)
 ROWS = [ProducerRecord("a", partition=0), ProducerRecord("b", partition=1)]
 _NOT_ATTEMPTED, _NOT_ALLOWED, _LOADING = 55, 29, 14
-_NO_SUCH_ID = 105
+_NO_SUCH_ID, _ABORTABLE = 105, 120
 _NO_SUCH_TOPIC = 3
 _NO_SUCH_PRODUCER = 49
 _NOT_LEADER, _TOO_LARGE, _CONCURRENT_TRANSACTIONS, _INVALID_RECORD = 6, 10, 51, 87
@@ -1152,8 +1152,72 @@ def test_close_says_so_where_still_nobody_answers(brokers, producer, level, cloc
     with pytest.raises(KafkaProtoError):
         writer.commit_transaction()
     writer.close()
-    assert "how the transaction 'mine' ended is not known" in caplog.text
+    assert "the transaction 'mine' was to be committed: " in caplog.text
     assert not writer._router.connections.kept
+
+
+@pytest.mark.slow
+def test_leaving_with_a_commit_that_nobody_answered_asks_for_it_again(
+    brokers, producer, level, clock, caplog
+):
+    writer = producer(transactional_id="mine", default_api_timeout_ms=300)
+
+    def commit():
+        brokers.on("EndTxn", EndTxnResponse(error_code=_LOADING))
+        try:
+            writer.commit_transaction()
+        finally:
+            brokers.on("EndTxn", EndTxnResponse() if level == 1 else next_epoch)
+
+    def leave():
+        with writer:
+            writer.begin_transaction()
+            writer.send(ROWS)
+            commit()
+
+    with pytest.raises(KafkaProtoError):
+        leave()
+    asked = brokers.asked("EndTxn")
+    assert len(asked) > 1
+    assert all(one.committed for one in asked)
+    assert not writer._transactions.is_to_end
+    assert not caplog.messages
+
+
+@pytest.mark.slow
+def test_close_asks_again_for_the_abort_after_an_error(brokers, producer, level, clock):
+    writer = producer(transactional_id="mine", default_api_timeout_ms=300)
+    writer.begin_transaction()
+    writer.send(ROWS)
+    writer.flush()
+    with pytest.raises(RecordRefused):
+        writer.send([ProducerRecord("9", partition=7)])
+    brokers.on("EndTxn", EndTxnResponse(error_code=_LOADING))
+    with pytest.raises(KafkaProtoError):
+        writer.abort_transaction()
+    before = len(brokers.asked("EndTxn"))
+    brokers.on("EndTxn", EndTxnResponse() if level == 1 else next_epoch)
+    writer.close()
+    (again,) = brokers.asked("EndTxn")[before:]
+    assert not again.committed
+
+
+@pytest.mark.slow
+def test_close_aborts_what_can_only_be_aborted(brokers, producer, level, clock, caplog):
+    writer = producer(transactional_id="mine", default_api_timeout_ms=300)
+    writer.begin_transaction()
+    writer.send(ROWS)
+    brokers.on("EndTxn", EndTxnResponse(error_code=_LOADING))
+    with pytest.raises(KafkaProtoError):
+        writer.commit_transaction()
+    before = len(brokers.asked("EndTxn"))
+    done = EndTxnResponse() if level == 1 else next_epoch
+    brokers.on("EndTxn", EndTxnResponse(error_code=_ABORTABLE), done)
+    writer.close()
+    assert [one.committed for one in brokers.asked("EndTxn")[before:]] == [True, False]
+    (warned,) = caplog.messages
+    assert "'mine' was to be committed: EndTxn: " in warned
+    assert "TRANSACTION_ABORTABLE" in warned
 
 
 @pytest.mark.parametrize("code", [47, 90])

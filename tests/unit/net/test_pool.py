@@ -4,6 +4,7 @@ import os
 import pickle
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
@@ -332,6 +333,8 @@ def test_brokers_that_want_silence_are_known(pool, endpoint, cluster):
     cluster.on("Metadata", MetadataResponse(throttle_time_ms=60_000))
     connection.request(ALL_TOPICS, soon())
     assert pool.throttling == {endpoint}
+    with ThreadPoolExecutor(1) as other:
+        assert other.submit(lambda: pool.throttling).result() == set(), "it has its own"
 
 
 def test_threads_have_connections_of_their_own(pool, endpoint):

@@ -87,6 +87,66 @@ def test_snappy_without_memory_can_be_tried_again():
     assert (done.stdout.split(), done.returncode) == (["none", "True"], 0), done.stderr
 
 
+# The memory that columns grow in is this function's.
+FAILING_REALLOC = """
+#include <dlfcn.h>
+#include <stddef.h>
+
+int fail_at = 0;  // which of the next calls; 0 for none
+
+void *realloc(void *area, size_t size) {
+    static void *(*own)(void *, size_t);
+    if (!own)
+        own = (void *(*)(void *, size_t)) dlsym(RTLD_NEXT, "realloc");
+    return fail_at && !--fail_at ? NULL : own(area, size);
+}
+"""
+DECODING = """
+import ctypes
+from pyspark_kafkaproto.records import Columns, NewRecord, _kernel, encode_batch
+fail_at = ctypes.c_int.in_dll(ctypes.CDLL(None), "fail_at")
+records = [NewRecord(b"v", b"k"), NewRecord(None, b"k" * 5000), NewRecord(b"v" * 50, None)] * 9
+block = encode_batch(records)
+
+def read():
+    found = _kernel.decode(block, start=0, stop=99, wanted=Columns.ALL)
+    columns = [found.offsets, found.headers.validity]
+    columns += [part for one in (found.key, found.value) for part in one]
+    return [bytes(memoryview(part)) for part in columns]
+
+whole = read()
+failed = number = 0
+while True:
+    number += 1
+    fail_at.value = number
+    try:
+        found = read()
+    except MemoryError:
+        failed += 1
+    else:
+        assert found == whole, number
+    if fail_at.value:  # there are not so many
+        break
+print(failed > 2)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere functions are replaced otherwise")
+@pytest.mark.skipif("KAFKAPROTO_FUZZ_BUILD" in os.environ, reason="sanitizers have their own")
+def test_whichever_memory_is_not_to_be_had_no_row_is_another(tmp_path):
+    source, library = tmp_path / "failing.c", tmp_path / "failing.so"
+    source.write_text(FAILING_REALLOC)
+    build = [os.environ.get("CC", "cc"), "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", library, source]
+    subprocess.run([*build, "-ldl"], timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", DECODING],
+        env=os.environ | {"LD_PRELOAD": str(library)},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.stdout.split(), done.returncode) == (["True"], 0), done.stderr
+
+
 def test_chunks_can_be_held_while_others_are_decoded(decode):
     held = [decode(BLOCK[: len(BLOCK) // 10 * (index + 1)]) for index in range(10)]
     sizes = [memoryview(decoded.value.data).nbytes for decoded in held]

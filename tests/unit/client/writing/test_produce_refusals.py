@@ -1198,6 +1198,19 @@ def test_rows_that_are_never_sent_are_put_aside_in_slices(brokers, producer, let
     assert max(sizes[1:]) <= 12
 
 
+def test_rows_that_are_too_large_are_letters_and_nothing_else(
+    brokers, letters, producer, monkeypatch
+):
+    """Their letters fill memory, so that whatever is open is finished meanwhile."""
+    monkeypatch.setattr(refusals, "MOST_HELD_BYTES", 50_000)
+    writer = producer(None, "letters", max_request_size=2000, buffer_memory=40_000, linger_ms=1000)
+    row = ProducerRecord(b"x" * 30_000, key=b"k", partition=0, topic="orders")
+    writer.send([row] * 60)
+    writer.flush()
+    assert len(values(letters)) == 60
+    assert not values(brokers.logs["orders", 0])
+
+
 def test_of_one_arrow_batch_no_more_letters_are_held_than_of_many(letters, producer, monkeypatch):
     monkeypatch.setattr(refusals, "MOST_HELD_BYTES", 50_000)
     writer = producer(None, "letters")

@@ -116,6 +116,19 @@ def test_what_is_refused_each_time_is_given_up_however_seldom_rows_come(
         send_seldom()
 
 
+def test_after_an_absence_there_is_time_for_another_try_however_short_it_is(
+    brokers, producer, clock
+):
+    brokers.on("Produce", refusing(19), DEFAULT)
+    writer = producer(request_timeout_ms=500, delivery_timeout_ms=600, linger_ms=0)
+    writer.send(numbered(1))
+    wait_until_answered(writer)
+    clock.now += 5
+    writer.send(numbered(1, 1))
+    writer.flush()
+    assert values(brokers.logs["orders", 0]) == expected(2)
+
+
 @pytest.mark.parametrize("linger_ms", [0, 1000])
 def test_while_rows_come_fast_brokers_are_looked_at_now_and_then(
     brokers, producer, clock, monkeypatch, linger_ms

@@ -11,7 +11,7 @@ from pyspark_kafkaproto.net import Deadline, wait_for_answers
 from pyspark_kafkaproto.records import partition_keys
 from tests.fake_broker import DEFAULT, STALL, close
 from tests.fake_past import behind
-from tests.fake_produce import produce, stamped, values
+from tests.fake_produce import produce, refusing, stamped, values
 from tests.unit.client.willing import be_willing
 
 NOBODY = -1
@@ -341,3 +341,26 @@ def test_rows_that_may_go_anywhere_leave_out_where_others_wait_for_a_leader(brok
         writer.send(some)
     writer.flush()
     assert len(values(brokers.logs["orders", 1])) > before, "it has a leader again"
+
+
+def test_where_no_other_partition_is_led_rows_wait_with_the_others(brokers, producer):
+    """Not where nobody has led for long: those would fail the write."""
+    brokers.topics["orders"].leaders[1] = NOBODY
+    writer = producer(linger_ms=0, batch_size=500)
+    some = [ProducerRecord(b"x" * 100) for _ in range(10)]
+    writer.send(some)
+    writer.flush()
+    brokers.topics["orders"].leaders[0] = NOBODY
+    brokers.on("Produce", refusing(6), DEFAULT)
+    writer.send([ProducerRecord("first")])
+    queues = writer._targets["orders"].queues
+    until = Deadline.after(10)
+    while queues[0].leader is not None:
+        writer._sender._turn(0.01, is_pressing=True)
+        until.check("nobody to lead")
+    for _ in range(10):
+        writer.send(some)
+    assert 1 not in queues
+    brokers.topics["orders"].leaders[0] = 1
+    writer.flush()
+    assert len(values(brokers.logs["orders", 0])) == 111
