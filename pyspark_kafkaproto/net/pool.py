@@ -96,8 +96,8 @@ class Connections:
         """The brokers that want silence for now: this thread's next request waits (KIP-219)."""
         return {
             endpoint
-            for (endpoint, thread), place in list(self._places.items())
-            if thread == threading.get_ident() and any(one.is_throttled for one in list(place.kept))
+            for endpoint, place in self._own_places().items()
+            if any(one.is_throttled for one in list(place.kept))
         }
 
     @staticmethod
@@ -152,6 +152,12 @@ class Connections:
         place.failures, place.error = 0, None
         return connection
 
+    def _own_places(self) -> dict[Endpoint, _Place]:
+        """Those of this thread."""
+        own = threading.get_ident()
+        places = list(self._places.items())
+        return {endpoint: place for (endpoint, thread), place in places if thread == own}
+
     def _close_unused(self) -> None:
         for place in list(self._places.values()):
             for connection, end in list(place.kept.items()):
@@ -165,9 +171,7 @@ class Connections:
         """
         self._leave_parents_connections()
         self._close_unused()
-        own = threading.get_ident()
-        places = [place for (_, thread), place in list(self._places.items()) if thread == own]
-        for place in places:
+        for place in self._own_places().values():
             for connection in list(place.kept):
                 is_of_use = connection.in_flight or connection.is_idle
                 if not is_of_use and place.take(connection):

@@ -80,9 +80,13 @@ cdef inline uint64_t take_unsigned(Cursor *cursor, int max_bytes, int last_bits)
     return take_long_varint(cursor, max_bytes, last_bits)
 
 
-cdef inline int32_t take_varint(Cursor *cursor) noexcept nogil:
-    cdef uint32_t number = <uint32_t> take_unsigned(cursor, 5, 4)
+cdef inline int32_t signed_of(uint32_t number) noexcept nogil:
+    """What a varint says that is written as `number` (zigzag)."""
     return <int32_t> ((number >> 1) ^ (0 - (number & 1)))
+
+
+cdef inline int32_t take_varint(Cursor *cursor) noexcept nogil:
+    return signed_of(<uint32_t> take_unsigned(cursor, 5, 4))
 
 
 cdef inline int64_t take_varlong(Cursor *cursor) noexcept nogil:

@@ -21,7 +21,7 @@ from pyspark_kafkaproto.records._columns cimport (
     append_bytes,
     mark_null,
 )
-from pyspark_kafkaproto.records._cursor cimport NO_MEMORY, Bytes, Cursor
+from pyspark_kafkaproto.records._cursor cimport NO_MEMORY, Bytes, Cursor, signed_of
 
 cdef enum:
     LONGEST_START = 16  # bytes looked at from a record's first one on, whatever they say
@@ -47,10 +47,6 @@ cdef inline uint32_t take_short(const uint8_t **at, uint8_t *too_long) noexcept 
     return number
 
 
-cdef inline int32_t signed(uint32_t number) noexcept nogil:
-    return <int32_t> ((number >> 1) ^ (0 - (number & 1)))
-
-
 cdef inline bint take_plain(
     Plain *record, const uint8_t *at, const uint8_t *end, int32_t last_delta, int32_t max_delta
 ) noexcept nogil:
@@ -64,17 +60,17 @@ cdef inline bint take_plain(
         return False
     record.stop = at + (size >> 1)
     at += 1  # the record's attributes, which mean nothing
-    record.timestamp_delta = signed(take_short(&at, &too_long))
-    record.offset_delta = signed(take_short(&at, &too_long))
+    record.timestamp_delta = signed_of(take_short(&at, &too_long))
+    record.offset_delta = signed_of(take_short(&at, &too_long))
     if record.offset_delta <= last_delta or record.offset_delta > max_delta:
         return False
-    record.key.size = signed(take_short(&at, &too_long))
+    record.key.size = signed_of(take_short(&at, &too_long))
     record.key.data = at
     if record.key.size != -1:
         if record.key.size < 0 or record.key.size > record.stop - at - 2:
             return False
         at += record.key.size
-    record.value.size = signed(take_short(&at, &too_long))
+    record.value.size = signed_of(take_short(&at, &too_long))
     record.value.data = at
     if record.value.size != -1:
         if record.value.size < 0:

@@ -64,9 +64,14 @@ class Link:
         connection = self.connection
         return connection is not None and not (connection.in_flight or connection.is_idle)
 
+    @property
+    def _in_use(self) -> Connection | None:
+        """The connection while something of this link is in flight: it is nobody else's then."""
+        return self.connection if self.sent else None
+
     def excuse(self, away_s: float) -> None:
         """Nobody was there to send the rest of a request: its time is not the broker's."""
-        if self.sent and self.connection is not None and self.connection.has_unsent:
+        if self._in_use is not None and self._in_use.has_unsent:
             last = self.sent.pop()
             self.sent.append(last._replace(deadline=last.deadline.later(away_s)))
 
@@ -76,18 +81,17 @@ class Link:
         throttling: the brokers that want it on any connection of this thread: with nothing in
         flight the next request may take each.
         """
-        if self.sent and self.connection is not None:
-            return self.connection.is_throttled
-        return self.endpoint in throttling
+        if self._in_use is None:
+            return self.endpoint in throttling
+        return self._in_use.is_throttled
 
     def has_room(self, most: int, throttling: Collection[Endpoint]) -> bool:
         """Whether another request may go out now; `throttling` as above."""
         # When throttled `send` would wait, and all other leaders with it.
         if self.is_throttled(throttling) or len(self.sent) >= most:
             return False
-        if not self.sent or self.connection is None:
-            return True  # whatever is left to do on the last one is somebody else's
-        return not (self.connection.must_drain or self.connection.has_unsent)
+        in_use = self._in_use
+        return in_use is None or not (in_use.must_drain or in_use.has_unsent)
 
     def send(
         self,

@@ -1135,7 +1135,7 @@ def test_close_ends_what_nobody_has_answered_as_it_was_to_end(
     with pytest.raises(KafkaProtoError):
         end()
     before = len(brokers.asked("EndTxn"))
-    brokers.on("EndTxn", EndTxnResponse() if level == 1 else next_epoch)
+    brokers.on("EndTxn", _END[level])
     writer.close()
     (again,) = brokers.asked("EndTxn")[before:]
     assert again.committed == is_commit
@@ -1167,7 +1167,7 @@ def test_leaving_with_a_commit_that_nobody_answered_asks_for_it_again(
         try:
             writer.commit_transaction()
         finally:
-            brokers.on("EndTxn", EndTxnResponse() if level == 1 else next_epoch)
+            brokers.on("EndTxn", _END[level])
 
     def leave():
         with writer:
@@ -1196,7 +1196,7 @@ def test_close_asks_again_for_the_abort_after_an_error(brokers, producer, level,
     with pytest.raises(KafkaProtoError):
         writer.abort_transaction()
     before = len(brokers.asked("EndTxn"))
-    brokers.on("EndTxn", EndTxnResponse() if level == 1 else next_epoch)
+    brokers.on("EndTxn", _END[level])
     writer.close()
     (again,) = brokers.asked("EndTxn")[before:]
     assert not again.committed
@@ -1211,8 +1211,7 @@ def test_close_aborts_what_can_only_be_aborted(brokers, producer, level, clock, 
     with pytest.raises(KafkaProtoError):
         writer.commit_transaction()
     before = len(brokers.asked("EndTxn"))
-    done = EndTxnResponse() if level == 1 else next_epoch
-    brokers.on("EndTxn", EndTxnResponse(error_code=_ABORTABLE), done)
+    brokers.on("EndTxn", EndTxnResponse(error_code=_ABORTABLE), _END[level])
     writer.close()
     assert [one.committed for one in brokers.asked("EndTxn")[before:]] == [True, False]
     (warned,) = caplog.messages

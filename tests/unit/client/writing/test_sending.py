@@ -37,6 +37,16 @@ def half(answer):
     return Fault(answer, lambda frame: frame[:9])
 
 
+def throttled(brokers, throttle_ms):
+    """Answers to Produce after which the broker wants silence."""
+
+    def answer(call):
+        responses = produce(brokers, call).responses
+        return ProduceResponse(responses=responses, throttle_time_ms=throttle_ms)
+
+    return answer
+
+
 def took(work):
     """Seconds that `work` takes."""
     began = time.monotonic()
@@ -239,11 +249,7 @@ def test_a_broker_that_names_the_leader_of_yesterday_is_not_asked_again(brokers,
 
 @pytest.mark.slow
 def test_a_throttle_does_not_outlast_the_delivery_timeout(brokers, producer):
-    def throttled(call):
-        answer = produce(brokers, call)
-        return ProduceResponse(responses=answer.responses, throttle_time_ms=60_000)
-
-    brokers.on("Produce", throttled, DEFAULT)
+    brokers.on("Produce", throttled(brokers, 60_000), DEFAULT)
     writer = producer(delivery_timeout_ms=1000, request_timeout_ms=900, linger_ms=0)
     writer.send(numbered(1))
     writer.flush()
@@ -268,11 +274,7 @@ def test_under_a_steady_quota_all_is_written_in_its_turn(brokers, producer):
     brokers.topics["wide"] = FakeTopic(topic_id_of("wide"), [1] * 12, [0] * 12)
     brokers.logs |= {("wide", partition): FakeLog() for partition in range(12)}
 
-    def throttled(call):
-        answer = produce(brokers, call)
-        return ProduceResponse(responses=answer.responses, throttle_time_ms=200)
-
-    brokers.on("Produce", throttled)
+    brokers.on("Produce", throttled(brokers, 200))
     writer = producer(
         "wide", delivery_timeout_ms=1000, request_timeout_ms=900, linger_ms=0, batch_size=100,
         max_request_size=100, max_in_flight_requests_per_connection=1,
@@ -456,10 +458,7 @@ def test_what_is_written_to_a_topic_that_was_made_again_is_not_taken_for_lost(
 def test_a_leader_that_throttles_does_not_hold_up_another(brokers, producer):
     brokers.topics["orders"].move(1, 2)
 
-    def throttled(call):
-        return ProduceResponse(responses=produce(brokers, call).responses, throttle_time_ms=2000)
-
-    brokers.on("Produce", throttled, node=1)
+    brokers.on("Produce", throttled(brokers, 2000), node=1)
     writer = producer(linger_ms=0)
     writer.send(numbered(1, 0, 0) + numbered(1, 0, 1))
     writer.flush()
@@ -490,10 +489,7 @@ def sharing(brokers):
 def test_nor_does_one_that_has_throttled_the_producer_before(brokers, sharing):
     brokers.topics["orders"].move(1, 2)
 
-    def throttled(call):
-        return ProduceResponse(responses=produce(brokers, call).responses, throttle_time_ms=2000)
-
-    brokers.on("Produce", throttled, node=1)
+    brokers.on("Produce", throttled(brokers, 2000), node=1)
     with sharing() as before:
         before.send(numbered(1, 0, 0))
     with sharing() as writer:
@@ -572,9 +568,7 @@ def half_answered(brokers, producer):
     rest = threading.Event()
 
     def answer(call):
-        found = produce(brokers, call)
-        throttled = ProduceResponse(responses=found.responses, throttle_time_ms=100)
-        return Fault(throttled, rest_after=rest)
+        return Fault(throttled(brokers, 100)(call), rest_after=rest)
 
     brokers.on("Produce", answer, DEFAULT)
     # Without idempotence whatever is sent again is written again.
