@@ -32,13 +32,16 @@ def parse_time(option: str, text: str, allowed: str = TIME_EXAMPLE) -> int:
         return int(text)
     if text.startswith("-"):
         back_s = _span(option, text, text[1:], "-90s, -10m, -2h or -7d")
-        return int((time.time() - back_s) * 1000)
+        return max(int((time.time() - back_s) * 1000), 0)  # no record is older
     from pyspark_kafkaproto.cluster.given import instant_ms  # noqa: PLC0415 - dissect does without
 
     try:
-        return instant_ms(datetime.fromisoformat(text))
+        found_ms = instant_ms(datetime.fromisoformat(text))
     except (ValueError, OverflowError):  # the latter beside the years 1 and 9999
         raise ConfigError(option, text, f"expected {allowed}") from None
+    if found_ms < 0:
+        raise ConfigError(option, text, "expected a time from 1970 on, as those of records are")
+    return found_ms
 
 
 def _span(option: str, given: str, text: str, examples: str) -> float:
@@ -53,9 +56,12 @@ def _span(option: str, given: str, text: str, examples: str) -> float:
 
 
 def show_time(timestamp_ms: int) -> str:
-    """Milliseconds since 1970 as ISO 8601 in UTC."""
+    """Milliseconds since 1970 as ISO 8601 in UTC; as they are where Python knows no such date."""
     seconds, millis = divmod(timestamp_ms, 1000)
-    return f"{_show_second(seconds)}.{millis:03d}Z"
+    try:
+        return f"{_show_second(seconds)}.{millis:03d}Z"
+    except (OverflowError, ValueError, OSError):  # producers give records any timestamp
+        return str(timestamp_ms)
 
 
 @lru_cache(maxsize=1024)

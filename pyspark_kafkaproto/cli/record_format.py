@@ -116,9 +116,4 @@ def _time(micros: int) -> str | None:
     None of a record without one, as those are that were written before Kafka 0.10.
     """
     timestamp_ms = micros // 1000
-    if timestamp_ms == _NO_TIMESTAMP_MS:
-        return None
-    try:
-        return show_time(timestamp_ms)
-    except (OverflowError, ValueError, OSError):
-        return str(timestamp_ms)
+    return None if timestamp_ms == _NO_TIMESTAMP_MS else show_time(timestamp_ms)

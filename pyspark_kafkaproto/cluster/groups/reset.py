@@ -234,7 +234,7 @@ def _wanted(
         case ToTime(timestamp):
             return list_offsets_at(router, chosen, checked_timestamp(timestamp))
         case BackBy(duration_s):
-            timestamp = int((time.time() - duration_s) * 1000)
+            timestamp = max(int((time.time() - duration_s) * 1000), 0)  # no record is older
             return list_offsets_at(router, chosen, checked_timestamp(timestamp))
         case ShiftBy(count):
             return {item: before[item] + count for item in chosen}

@@ -54,6 +54,7 @@ def test_wrong_spans_name_the_option(text):
 def test_times(monkeypatch):
     monkeypatch.setattr("pyspark_kafkaproto.cli.moments.time.time", lambda: 1000.0)
     assert parse_time("--at", "-10m") == 400_000
+    assert parse_time("--at", "-20m") == 0  # the clock says 1970: no record is older
     assert parse_time("--at", "1700000000123") == 1_700_000_000_123
     assert parse_time("--at", "2026-11-21T08:00:00+01:00") == 1_795_244_400_000
     assert parse_time("--at", "2026-11-21T08:00:00.0001+01:00") == 1_795_244_400_001
@@ -61,9 +62,16 @@ def test_times(monkeypatch):
     assert parse_time("--at", "2026-11-21T08:00") == local
     assert show_time(1_700_000_000_123) == "2023-11-14T22:13:20.123Z"
     assert show_time(-1) == "1969-12-31T23:59:59.999Z"
+    assert show_time(253_402_300_800_000) == "253402300800000"  # the year 10,000
     for wrong in ("yesterday", "-10", "2026-13-01", "0001-01-01", "9" * 19, f"-{'9' * 400}d"):
         with pytest.raises(ConfigError, match="--at"):
             parse_time("--at", wrong)
+
+
+def test_a_date_before_1970_names_the_option():
+    """Brokers take a time below 0 for another question; the error was about a `timestamp`."""
+    with pytest.raises(ConfigError, match=r"'--at' is '1969-12-31T23:59Z': .*from 1970 on"):
+        parse_time("--at", "1969-12-31T23:59Z")
 
 
 def test_a_span_back_is_shown_as_it_was_given():

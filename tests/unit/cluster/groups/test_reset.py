@@ -108,7 +108,9 @@ def test_an_offset_that_is_not_there_is_told_of(coordinator, kafka, caplog, to, 
     assert caplog.messages == said
 
 
-@pytest.mark.parametrize(("to", "timestamp"), [(ToTime(5000), 5000), (BackBy(60), 940_000)])
+@pytest.mark.parametrize(
+    ("to", "timestamp"), [(ToTime(5000), 5000), (BackBy(60), 940_000), (BackBy(2000), 0)]
+)
 def test_times_are_looked_up_at_the_leaders(
     brokers, coordinator, kafka, monkeypatch, to, timestamp
 ):
