@@ -6,15 +6,13 @@ In the words of Kafka's kafka-transactions.sh; `transactions` has what exactly-o
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable
-from functools import partial
+from collections.abc import Collection, Iterable, Mapping
 
 import click
 
 from pyspark_kafkaproto.cli.connection import confirmed, connected, yes_option
 from pyspark_kafkaproto.cli.moments import parse_span, show_time
 from pyspark_kafkaproto.cli.output import Row, json_option, show, tell
-from pyspark_kafkaproto.cli.refused import Refused
 from pyspark_kafkaproto.cli.values import find_partitions
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.cluster.admin import (
@@ -124,16 +122,13 @@ def producers(
       kafkaproto transactions producers orders:0,1 --json
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     partitions = find_partitions(cluster, "TOPIC", topics)
-    refused = Refused()
-    told = refused.known(partial(cluster.describe_producers, partitions))
-    rows = [
-        _producer_row(partition, item)
-        for partition in sorted(told)
-        for item in told[partition]
-        if item.transaction_start_offset is not None or not only_open
-    ]
-    show(rows, _PRODUCERS, as_json=as_json)
-    refused.tell()
+    try:
+        told = cluster.describe_producers(partitions)
+    except KafkaProtoError as error:
+        if error.usable:
+            show(_producer_rows(error.usable, only_open), _PRODUCERS, as_json=as_json)
+        raise
+    show(_producer_rows(told, only_open), _PRODUCERS, as_json=as_json)
 
 
 @click.command("find-hanging")
@@ -276,6 +271,17 @@ def _described_rows(found: Iterable[DescribedTransaction]) -> list[Row]:
             "partitions": list(map(str, sorted(item.partitions))),
         }
         for item in sorted(found, key=lambda item: item.writer)
+    ]
+
+
+def _producer_rows(
+    told: Mapping[TopicPartition, Iterable[ActiveProducer]], only_open: bool
+) -> list[Row]:
+    return [
+        _producer_row(partition, item)
+        for partition in sorted(told)
+        for item in told[partition]
+        if item.transaction_start_offset is not None or not only_open
     ]
 
 

@@ -65,6 +65,9 @@ def test_producers_are_listed_and_only_open_ones_if_asked(brokers, command, rows
     assert [row["producer_id"] for row in rows("transactions", "producers", "orders:0")] == [7, 8]
     only_open = rows("transactions", "producers", "orders:0", "--open")
     assert [(row["producer_id"], row["start_offset"]) for row in only_open] == [(7, 12)]
+    brokers.on(PRODUCERS, told(opened(7, at_ms=253_402_300_800_000)))
+    (late,) = rows("transactions", "producers", "orders:0")
+    assert late["last"] == "253402300800000"  # the year 10,000, which Python has not
 
 
 @pytest.mark.slow
@@ -76,6 +79,15 @@ def test_producers_of_what_somebody_leads_are_listed(brokers, command):
     assert [row["producer_id"] for row in json.loads(done.stdout)] == [7]
     assert done.exit_code
     assert "orders-1: LEADER_NOT_AVAILABLE" in done.stderr
+
+
+def test_producers_of_what_may_be_read_are_listed(brokers, command):
+    """One topic without the right READ hid those of all others."""
+    both = told(opened(7)).topics + told(code=29, topic="empty").topics
+    brokers.on(PRODUCERS, type(told())(topics=both), told(opened(7)))
+    done = command("transactions", "producers", "orders:0", "empty", "--json")
+    assert (done.exit_code, len(json.loads(done.stdout))) == (5, 1)
+    assert "READ on the topic" in done.stderr
 
 
 @pytest.mark.slow
