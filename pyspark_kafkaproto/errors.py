@@ -271,13 +271,17 @@ class DataLoss(KafkaProtoError):
     Args:
         condition: the part after `KAFKA_DATA_LOSS.`, as in Spark's error conditions.
         text: what is gone.
-        advice: the way out, for those who are not in Spark.
+        way_out: what can be done, for those who are not in Spark.
+        advice: more of that, for those who have what it names; kept as an attribute.
     """
 
-    def __init__(self, condition: str, text: str, advice: str = _SPARKS_WAY_OUT) -> None:
-        super().__init__(f"[KAFKA_DATA_LOSS.{condition}] {text} {advice}")
+    def __init__(
+        self, condition: str, text: str, way_out: str = _SPARKS_WAY_OUT, advice: str = ""
+    ) -> None:
+        super().__init__(f"[KAFKA_DATA_LOSS.{condition}] {text} {way_out}{advice}")
         self.condition = condition
         self.text = text
+        self.advice = advice
 
 
 class BrokerError(KafkaProtoError):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_kafkaproto.arrow import RECORD_COLUMNS, schema_for
 from pyspark_kafkaproto.client.reading.decode import read_batches
+from pyspark_kafkaproto.client.reading.loss import WAY_OUT
 from pyspark_kafkaproto.client.reading.ranges import OffsetRange, ReadSettings, ReadTask
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.cluster.cut_offs import CutOffs
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _log = logging.getLogger(__name__)
-
-_WAY_OUT = "Who starts anew reads what is there now."
 
 Offsets = dict[TopicPartition, int]
 Record = Mapping[str, Any]
@@ -175,7 +174,7 @@ class Following:
 
     def _lost(self, why: str) -> DataLoss:
         self.moved = {}
-        return DataLoss("COULD_NOT_READ_OFFSET_RANGE", why, _WAY_OUT)
+        return DataLoss("COULD_NOT_READ_OFFSET_RANGE", why, WAY_OUT)
 
 
 def records_of(batch: pa.RecordBatch) -> list[Record]:

@@ -20,17 +20,15 @@ from pyspark_kafkaproto.net import ClientConfig
 
 _log = logging.getLogger(__name__)
 
-_WAY_OUT = (
-    "Who starts anew reads what is there now; ReadSettings(fail_on_data_loss=False) passes over "
-    "what is missing."
-)
+WAY_OUT = "Who starts anew reads what is there now."
+_ADVICE = " ReadSettings(fail_on_data_loss=False) passes over what is missing."
 
 
 def data_loss(condition: str, text: str, config: ClientConfig) -> DataLoss:
     """The error, with the way out of those whose configuration this is."""
     if config.from_options:
         return DataLoss(condition, text)
-    return DataLoss(condition, text, _WAY_OUT)
+    return DataLoss(condition, text, WAY_OUT, _ADVICE)
 
 
 # How long a leader has to say that a log ends before a position, where that fails the read: one of

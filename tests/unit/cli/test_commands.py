@@ -539,6 +539,23 @@ def test_a_follower_does_not_go_on_in_a_topic_of_the_same_name(
     assert "option" not in done.stderr
 
 
+def test_records_that_are_gone_by_the_time_they_are_read_are_told_without_python(
+    brokers, command, monkeypatch
+):
+    """Who typed a command was advised to use an argument of ReadSettings."""
+    begin = consume.Following.begin
+
+    def then_deleted(following, starts):
+        begin(following, starts)
+        brokers.logs["orders", 0].start = 20
+
+    monkeypatch.setattr(consume.Following, "begin", then_deleted)
+    done = command("consume", "orders", "--format", "raw")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "it holds the offsets 20 to 30 now. Who starts anew reads" in done.stderr
+    assert "ReadSettings" not in done.stderr
+
+
 @pytest.mark.slow
 def test_what_was_printed_of_a_topic_made_anew_since_is_not_committed(
     brokers, command, monkeypatch
