@@ -42,6 +42,7 @@ _IDLE_S = 0.002
 # A consumer to which nothing more comes waits so long for what was sent, and so long in all.
 _QUIET_S = 3.0
 _DRAIN_S = 30.0
+_LEAVES_S = 2.0  # a producer whose reader has failed; it may be waiting for a broker
 _PERCENTS = (50, 95, 99, 100)
 
 
@@ -206,6 +207,7 @@ class LoadTest:
         """
         self._ended.wait()
         if self._failure is not None:
+            self._written.wait(_LEAVES_S)
             raise self._failure
         return self.load()
 
@@ -256,6 +258,9 @@ class LoadTest:
                 producer.send(pa.RecordBatch.from_arrays([values], ["value"]))
                 if not count:
                     self._stopped.wait(_IDLE_S)
+            if self._failure is not None:  # the consumer's: nobody looks at what is left
+                producer.abandon()
+                return
             written = producer.flush()
         self._acknowledged = sum(item.records for item in written.values())
 

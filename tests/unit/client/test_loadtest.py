@@ -1,9 +1,12 @@
+import threading
+
 import pyarrow as pa
 import pytest
 
 from pyspark_kafkaproto.client import LoadTest, loadtest
 from pyspark_kafkaproto.client.loadtest import LEAST_BYTES, Messages
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
+from tests.fake_broker import STALL
 from tests.fake_log import FakeLog
 from tests.fake_produce import produce, refusing
 
@@ -137,3 +140,22 @@ def test_what_ends_the_producer_ends_the_test(brokers):
         test.finish()
     with pytest.raises(BrokerError, match="no such topic"):
         LoadTest({"bootstrap.servers": brokers.bootstrap_servers}, "nothing")
+
+
+@pytest.mark.slow
+def test_what_ends_the_consumer_ends_the_producer(brokers, monkeypatch):
+    """It was left behind, and warned of as one that nobody had closed."""
+
+    def fail(test):
+        while not test.load().sent:
+            assert not test.wait(0.01)
+        raise BrokerError(29, "Fetch", "partition orders-0")
+
+    monkeypatch.setattr(LoadTest, "_read_news", fail)
+    brokers.on("Produce", STALL)  # a flush would wait for it
+    test = LoadTest({"bootstrap.servers": brokers.bootstrap_servers}, "orders", seconds=60)
+    (writing,) = (each for each in threading.enumerate() if each.name.endswith("load_produce"))
+    with pytest.raises(BrokerError, match="TOPIC_AUTHORIZATION_FAILED"):
+        test.finish()
+    writing.join(timeout=10)
+    assert not writing.is_alive()
