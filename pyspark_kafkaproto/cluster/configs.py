@@ -35,8 +35,11 @@ from pyspark_kafkaproto.net import Deadline, Endpoint
 _TYPES = {"topic": 2, "broker": 4, "broker-logger": 8, "client-metrics": 16, "group": 32}
 _NAMES = {number: name for name, number in _TYPES.items()}
 _OF_ONE_BROKER = ("broker", "broker-logger")
-_OF_KRAFT = ("client-metrics", "group")
-_IS_OF_KRAFT = "brokers that keep their metadata in ZooKeeper, not in KRaft, have no such settings"
+_WITH_ZOOKEEPER = "that keep their metadata in ZooKeeper, not in KRaft, have no such settings"
+_WHO_LACKS = {
+    "client-metrics": f"brokers {_WITH_ZOOKEEPER}",
+    "group": f"brokers before Kafka 4.0, and those {_WITH_ZOOKEEPER}",
+}
 
 # Kafka's ConfigSource.
 _SOURCES = {
@@ -265,6 +268,6 @@ def _error(
     if not code:
         return None
     text = NO_SUCH_TOPIC if code == UNKNOWN_TOPIC_OR_PARTITION else message or ""
-    if code == INVALID_REQUEST and resource.type in _OF_KRAFT and resource.name:
-        text = "; ".join(filter(None, (text, _IS_OF_KRAFT)))
+    if code == INVALID_REQUEST and resource.type in _WHO_LACKS and resource.name:
+        text = "; ".join(filter(None, (text, _WHO_LACKS[resource.type])))
     return while_news_travels(BrokerError(code, api, str(resource), text))

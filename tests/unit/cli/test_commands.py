@@ -858,12 +858,13 @@ def test_what_brokers_delete_records_by_is_asked_about(brokers, command, setting
 
 
 @pytest.mark.parametrize(
-    ("kind", "number", "is_told"),
-    [("group", 32, True), ("client-metrics", 16, True), ("topic", 2, False)],
+    ("kind", "number", "is_told", "is_old"),
+    [("group", 32, True, True), ("client-metrics", 16, True, False), ("topic", 2, False, False)],
 )
-def test_settings_that_clusters_with_zookeeper_lack_are_said_to_be(
-    brokers, command, kind, number, is_told
+def test_settings_that_brokers_of_3_9_lack_are_said_to_be(
+    brokers, command, kind, number, is_told, is_old
 ):
+    """Those of groups lack with KRaft, too: it was said that the cluster had ZooKeeper."""
     part = IncrementalAlterConfigsResponse.Resource
     refused = part(
         error_code=42,
@@ -874,6 +875,7 @@ def test_settings_that_clusters_with_zookeeper_lack_are_said_to_be(
     brokers.on("IncrementalAlterConfigs", IncrementalAlterConfigsResponse(responses=(refused,)))
     done = command("configs", "alter", kind, "reports", "--set", "a=1")
     assert (done.exit_code, "ZooKeeper" in done.stderr) == (1, is_told)
+    assert ("brokers before Kafka 4.0" in done.stderr) == is_old
     assert f"Unknown resource type {number}" in done.stderr
     part = DescribeConfigsResponse.Resource
     refused = part(error_code=42, resource_type=number, resource_name="reports")
