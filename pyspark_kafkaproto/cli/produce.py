@@ -21,6 +21,7 @@ from pyspark_kafkaproto.cli.interrupts import interrupted_code, note, wakes
 from pyspark_kafkaproto.cli.output import aside, json_option, show
 from pyspark_kafkaproto.cluster.silence import waiting_aloud
 from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
+from pyspark_kafkaproto.wire.types import NO_UTF_8
 
 if TYPE_CHECKING:
     from pyspark_kafkaproto.client import ProducerRecord, Written
@@ -251,6 +252,10 @@ def _header(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
         raise ConfigError("--header", text, "expected KEY=VALUE")
+    try:
+        name.encode()
+    except UnicodeEncodeError:  # what a shell gave was other bytes; the value may be
+        raise ConfigError("--header", text, f"its key {NO_UTF_8}") from None
     return name, value
 
 

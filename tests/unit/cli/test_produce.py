@@ -236,6 +236,7 @@ def test_ctrl_c_ends_the_wait_for_brokers_at_once(piped, brokers):
         pytest.param(("nothing",), "no such topic", marks=pytest.mark.slow),
         (("orders", "-k", ":"), "line 1 does not have it"),
         (("orders", "-k", ""), "--key-separator"),
+        (("orders", "-H", "k\udcff=v"), r"'--header' is 'k\udcff=v': its key cannot be UTF-8"),
         (("orders", "-X", "acks"), "expected KEY=VALUE"),
         (("orders", "-X", "acks=9"), "expected all, -1, 0 or 1"),
         (("orders", "-p", "7"), "topic orders has no partition 7: it has 2, from 0 on"),
