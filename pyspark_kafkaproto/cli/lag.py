@@ -12,7 +12,7 @@ from rich.live import Live
 
 from pyspark_kafkaproto.cli.connection import connected
 from pyspark_kafkaproto.cli.moments import parse_span
-from pyspark_kafkaproto.cli.output import Row, json_option, show, table_of
+from pyspark_kafkaproto.cli.output import Row, drawn, json_option, show
 from pyspark_kafkaproto.cli.plot import LagOverTime, check_plot
 from pyspark_kafkaproto.cli.refused import Refused
 from pyspark_kafkaproto.cli.values import existing_topics
@@ -123,7 +123,7 @@ def _watch(
             refused = Refused()
             rows = _rows(cluster, groups, topics, seen, refused)
             if rows is not None:
-                live.update(table_of(rows, _COLUMNS, live.console.width), refresh=True)
+                live.update(drawn(rows, _COLUMNS, live.console.width), refresh=True)
             refused.tell()
             time.sleep(every_s)
 

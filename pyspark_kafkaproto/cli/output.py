@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from io import StringIO
@@ -31,6 +31,7 @@ _CONTROLS = re.compile("[\x7f-\x9f]")
 Row = Mapping[str, object]
 
 _NARROW = 6  # of a text, which is folded where the numbers beside it are not
+_HEADING = 4  # of a heading over numbers, which is folded where they take less
 _BETWEEN = 3  # blanks, of one column and the next
 _WIDEST = 2  # cells of a letter
 
@@ -111,12 +112,17 @@ def table_text(rows: Sequence[Row], columns: Mapping[str, str]) -> str:
     if _is_terminal():
         out = StringIO()
         console = Console(file=out, force_terminal=True, highlight=False)
-        # Of a table that is wider, folded as it may be, rich leaves out the columns to the right;
-        # in a column of one cell, letters that take two.
-        if console.width > (_WIDEST + _BETWEEN) * len(columns):
-            console.print(table_of(rows, columns, console.width))
+        if _has_room(rows, columns, console.width):
+            console.print(_table_of(rows, columns, console.width))
             return _stripped(out.getvalue().splitlines())
     return _stripped(_plain_lines(rows, columns))
+
+
+def drawn(rows: Sequence[Row], columns: Mapping[str, str], width: int) -> Table | Text:
+    """The same for rich to draw again and again, on a terminal of this width."""
+    if _has_room(rows, columns, width):
+        return _table_of(rows, columns, width)
+    return Text(_stripped(_plain_lines(rows, columns)))
 
 
 def _stripped(lines: Iterable[str]) -> str:
@@ -140,29 +146,45 @@ def _padded(cells: Sequence[str], is_number: bool) -> Sequence[str]:
     return list(map("".join, pairs))
 
 
-def table_of(rows: Sequence[Row], columns: Mapping[str, str], width: int) -> Table:
+def _has_room(rows: Sequence[Row], columns: Mapping[str, str], width: int) -> bool:
+    """Whether a table of this width shows all there is, its numbers whole and all else folded.
+
+    Of one that is wider rich leaves out the columns to the right; in a column of one cell, letters
+    that take two. A number that is folded reads as another: 598134567 as 59813456.
+    """
+    numbers = _number_widths(rows, columns)
+    folded = (_WIDEST + _BETWEEN) * len(columns)
+    return width > folded and (not numbers or _width_of(numbers, columns) <= width)
+
+
+def _table_of(rows: Sequence[Row], columns: Mapping[str, str], width: int) -> Table:
     """The rows as a table of rich, for a terminal of this width."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    numbers = {key for key in columns if _is_number(rows, key)}
-    # One that is folded reads as another: 598134567 as 59813456.
-    stay_whole = _width_of(rows, columns, numbers) <= width
+    numbers = _number_widths(rows, columns)
+    headed = {key: max(cells, cell_len(columns[key])) for key, cells in numbers.items()}
+    if _width_of(headed, columns) <= width:
+        numbers = headed  # else their headings are folded, too
     for key, heading in columns.items():
-        is_number = key in numbers
-        justify: Literal["left", "right"] = "right" if is_number else "left"
-        no_wrap = is_number and stay_whole
-        table.add_column(heading, justify=justify, overflow="fold", no_wrap=no_wrap)
+        justify: Literal["left", "right"] = "right" if key in numbers else "left"
+        table.add_column(heading, justify=justify, overflow="fold", width=numbers.get(key))
     for row in rows:
         table.add_row(*(Text(cell_text(row[key]), _style(row[key])) for key in columns))
     return table
 
 
-def _width_of(rows: Sequence[Row], columns: Mapping[str, str], numbers: Collection[str]) -> int:
-    """How wide a table is whose `numbers` are whole, and whose texts are folded narrowly."""
-    widths = (
-        max(cell_len(cell) for cell in (columns[key], *(cell_text(row[key]) for row in rows)))
-        for key in numbers
-    )
-    return sum(widths) + _NARROW * (len(columns) - len(numbers)) + _BETWEEN * len(columns)
+def _number_widths(rows: Sequence[Row], columns: Mapping[str, str]) -> dict[str, int]:
+    """The cells that each column of numbers takes at least."""
+    return {
+        key: max(_HEADING, *(cell_len(cell_text(row[key])) for row in rows))
+        for key in columns
+        if _is_number(rows, key)
+    }
+
+
+def _width_of(numbers: Mapping[str, int], columns: Mapping[str, str]) -> int:
+    """How wide a table is whose `numbers` take so many cells, and whose texts are folded."""
+    texts = len(columns) - len(numbers)
+    return sum(numbers.values()) + _NARROW * texts + _BETWEEN * len(columns)
 
 
 def _is_number(rows: Sequence[Row], key: str) -> bool:

@@ -1,12 +1,14 @@
 """Tables and JSON whose texts come from anybody."""
 
 import json
+from io import StringIO
 
 import pytest
+from rich.console import Console
 from rich.text import Text
 
 from pyspark_kafkaproto.cli import output
-from pyspark_kafkaproto.cli.output import json_text, table_text
+from pyspark_kafkaproto.cli.output import drawn, json_text, table_text
 from pyspark_kafkaproto.cli.record_format import as_json
 from pyspark_kafkaproto.messages.create_topics import CreateTopicsResponse
 from tests.unit.cluster.committing import FakeCoordinator
@@ -65,22 +67,48 @@ def test_a_pipe_has_plain_columns_numbers_to_the_right():
     assert table_text([], columns) == "Topic  City  Partition  Told\n"
 
 
+TEXTS = {
+    "Group": "test-consumer-group",
+    "Topic": "customer-orders",
+    "Owner": "consumer-1-0a8b7c",
+}
+NUMBERS = {"Partition": 12, "Offset": 27010444, "LogSize": 598134567, "Lag": 571124123}
+BOTH = TEXTS | NUMBERS
+
+
 @pytest.mark.parametrize("width", [200, 80, 75])
 def test_a_terminal_shows_numbers_whole_and_folds_the_texts(monkeypatch, width):
     """Half of 598134567 on a line reads as 59813456."""
     monkeypatch.setattr(output, "_is_terminal", lambda: True)
     monkeypatch.setenv("COLUMNS", str(width))
-    texts = {
-        "Group": "test-consumer-group",
-        "Topic": "customer-orders",
-        "Owner": "consumer-1-0a8b7c",
-    }
-    numbers = {"Partition": 12, "Offset": 27010444, "LogSize": 598134567, "Lag": 571124123}
-    row = texts | numbers
-    lines = Text.from_ansi(table_text([row], {key: key for key in row})).plain.splitlines()
+    lines = Text.from_ansi(table_text([BOTH], {key: key for key in BOTH})).plain.splitlines()
     assert max(map(len, lines)) <= width
     words = " ".join(lines).split()
-    assert {*numbers, *map(str, numbers.values())} <= set(words)
+    assert {*NUMBERS, *map(str, NUMBERS.values())} <= set(words)
+
+
+@pytest.mark.parametrize("width", [70, 60])
+def test_headings_over_numbers_are_folded_before_numbers_are(monkeypatch, width):
+    monkeypatch.setattr(output, "_is_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(width))
+    row = TEXTS | dict.fromkeys(NUMBERS, 1000)
+    lines = Text.from_ansi(table_text([row], {key: key for key in row})).plain.splitlines()
+    assert max(map(len, lines)) <= width
+    assert " ".join(lines).split().count("1000") == len(NUMBERS)
+
+
+@pytest.mark.parametrize("width", [65, 60, 40, 20, 12])
+def test_numbers_that_a_table_has_no_room_for_are_in_plain_columns(monkeypatch, width):
+    """They were folded all the same; what is drawn again and again had columns left out, too."""
+    monkeypatch.setattr(output, "_is_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(width))
+    columns = {key: key for key in BOTH}
+    plain = table_text([BOTH], columns)
+    assert {*map(str, BOTH.values())} <= set(plain.split())
+    assert len(plain.splitlines()) == 2
+    console = Console(file=StringIO(), width=width)
+    console.print(drawn([BOTH], columns, width))
+    assert {*map(str, NUMBERS.values())} <= set(console.file.getvalue().split())
 
 
 @pytest.mark.parametrize("width", [30, 13, 12, 1, 0])
