@@ -169,6 +169,9 @@ def _committing(group: str | None, following: Following) -> Iterator[None]:
         if group is not None:
             try:
                 following.commit_for(group)
+            except KeyboardInterrupt:
+                click.echo("what was printed may not be committed", err=True)
+                raise
             except KafkaProtoError as error:
                 if ended is None:
                     raise

@@ -114,13 +114,18 @@ def produce(
 
 @contextmanager
 def _telling(written: dict[TopicPartition, Written], *, as_json: bool) -> Iterator[None]:
-    """Show what is written all the same where the rest cannot be: who tries again has to know."""
+    """Show what is written all the same where the rest cannot be: who tries again has to know.
+
+    So at a second Ctrl-C, which does not wait for brokers to answer.
+    """
     try:
         yield
-    except KafkaProtoError as error:
-        _merge(written, error.usable or {})
+    except (KafkaProtoError, KeyboardInterrupt) as error:
+        _merge(written, getattr(error, "usable", None) or {})
         if written:
             show(_shown(written), _HEADINGS, as_json=as_json)
+        if isinstance(error, KeyboardInterrupt):
+            aside("what else was read may be written or not: brokers were not waited for")
         raise
 
 

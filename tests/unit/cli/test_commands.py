@@ -1296,6 +1296,18 @@ def test_streams_that_are_closed_are_empty(brokers):
     assert closed(2, "topics", "describe", "nosuch")[0] == 1
 
 
+def test_ctrl_c_while_it_commits_says_that_it_may_not_be_done(brokers, command, monkeypatch):
+    FakeCoordinator(brokers)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(consume.Following, "commit_for", interrupted)
+    done = command("consume", "orders", "--format", "raw", "--group", "g", "--commit")
+    assert (done.exit_code, done.stdout_bytes.splitlines()) == (130, WHOLE)
+    assert "what was printed may not be committed" in done.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [("--group", "g", "--commit"), ("--share-group", "s")])
 def test_what_goes_to_a_closed_output_is_neither_committed_nor_accepted(brokers, words):

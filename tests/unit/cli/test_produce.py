@@ -193,6 +193,28 @@ def test_ctrl_c_ends_the_reading_and_writes_what_was_read(piped, brokers, interr
     assert signal.getsignal(signal.SIGINT) is before
 
 
+@pytest.mark.slow
+def test_a_second_ctrl_c_tells_what_is_written_before_it_ends(piped, brokers, monkeypatch):
+    """Nothing was told; who tries again has to know."""
+    noted, note = [], cli_produce.note
+    monkeypatch.setattr(cli_produce, "note", lambda number: noted.append(number) or note(number))
+    brokers.on("Produce", lambda call: produce(brokers, call), STALL)
+
+    def write(_, writing):
+        os.write(writing, b"a\n")
+        until(lambda: brokers.logs["orders", 0].stop)
+        os.write(writing, b"b\n")
+        brokers.wait_for_call("Produce", 2)
+        for count in (1, 2):
+            os.kill(os.getpid(), signal.SIGINT)
+            until(lambda at_least=count: len(noted) >= at_least)
+
+    done = piped(write, "-X", "linger.ms=50")
+    assert done.exit_code == 130
+    assert json.loads(done.stdout)[0]["records"] == 1
+    assert "written or not" in done.stderr
+
+
 def test_bytes_of_any_encoding_stand_between_keys_and_values(run, brokers):
     words = ("-p", "0", "-k", "\udcff", "--null-marker", "\udcfe", "-H", "h=\udcfd")
     assert run("orders", *words, lines=b"k\xffv\nl\xff\xfe\n").exit_code == 0
