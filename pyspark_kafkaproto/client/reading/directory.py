@@ -35,6 +35,9 @@ _NO_REPLICA = -1
 NO_EPOCH = -1
 """Of a leader nobody knows, or of a reader who has read nothing."""
 
+# By topic id: each topic of a name has its own, and a broker that is behind may name one before.
+_Epochs = dict[tuple[bytes | None, TopicPartition], int]
+
 
 class Directory:
     """Leaders, their epochs and topic ids of one read task.
@@ -52,8 +55,10 @@ class Directory:
         self._topic_ids = dict(task.topic_ids)
         note_topic_ids(task.topic_ids)
         self._followed: set[TopicPartition] = set()
-        self._newest = {partition: leader.epoch for partition, leader in task.leaders.items()}
-        self._read_epochs: dict[TopicPartition, int] = {}
+        self._newest: _Epochs = {
+            self._place(partition): leader.epoch for partition, leader in task.leaders.items()
+        }
+        self._read_epochs: _Epochs = {}
         self.missing: set[str] = set()
         self.refused: set[str] = set()
         self._gone: set[str] = set()  # the same, and those without an id: said once
@@ -69,7 +74,12 @@ class Directory:
         return self._topic_ids.get(topic)
 
     def insist_on(self, topic: str, topic_id: bytes) -> None:
-        """Have `topic` asked for by this id, whatever metadata named last."""
+        """Have `topic` asked for by this id, whatever metadata named last.
+
+        Where that was another one, its leaders are those of another topic.
+        """
+        if self._topic_ids.get(topic) not in {None, topic_id}:
+            self.forget([item for item in self._leaders if item.topic == topic])
         self._topic_ids[topic] = topic_id
 
     def leaders(
@@ -111,22 +121,22 @@ class Directory:
             return False
         # Where nobody has looked up the id there is no other topic to take it for.
         is_same_topic = self._topic_ids.get(partition.topic) in {None, found.topic_id}
-        return is_same_topic and leader.epoch == self._newest.get(partition, NO_EPOCH)
+        return is_same_topic and leader.epoch == self._newest_epoch(partition)
 
     def read_epoch(self, partition: TopicPartition) -> int:
         """The leader epoch of the last batch that was read, for the broker to compare; else -1."""
-        return self._read_epochs.get(partition, NO_EPOCH)
+        return self._read_epochs.get(self._place(partition), NO_EPOCH)
 
     def note_read(self, partition: TopicPartition, epoch: int) -> None:
         """The last batch that was read was written in `epoch`; -1 to have nothing compared."""
-        self._read_epochs[partition] = epoch
+        self._read_epochs[self._place(partition)] = epoch
 
     def note_failure(self, partition: TopicPartition, data: FetchResponse.Topic.Partition) -> None:
         """Learn from a partition's error how new its leader must be; metadata may lag behind it."""
         newest = data.current_leader.leader_epoch
         if data.error_code == FENCED_LEADER_EPOCH and partition in self._leaders:
             newest = max(newest, self._leaders[partition].epoch + 1)
-        self._newest[partition] = max(newest, self._newest.get(partition, NO_EPOCH))
+        self._newest[self._place(partition)] = max(newest, self._newest_epoch(partition))
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
         """Ask anew for the leaders of `partitions` when they are next needed."""
@@ -251,9 +261,9 @@ class Directory:
         Raises:
             BrokerError: it was replaced already; another broker will be asked.
         """
-        newest = self._newest.get(partition, NO_EPOCH)
+        newest = self._newest_epoch(partition)
         if leader.epoch == NO_EPOCH or leader.epoch >= newest:
-            self._newest[partition] = leader.epoch
+            self._newest[self._place(partition)] = leader.epoch
             return leader
         self.router.distrust_last()
         raise of_the_past(partition, leader.epoch, newest)
@@ -270,11 +280,19 @@ class Directory:
             if self._fail_on_data_loss:
                 self._refuse_another(topic, planned, found)
         self._renamed[topic] = 0
-        if found != planned:
-            _drop(self._newest, topic)
-            if planned is not None:  # else the epochs were committed with the offsets
-                _drop(self._read_epochs, topic)
+        if planned is None:  # epochs that were committed with the offsets
+            places = [place for place in self._read_epochs if place[0] is None]
+            for place in [each for each in places if each[1].topic == topic]:
+                self._read_epochs[found, place[1]] = self._read_epochs.pop(place)
         self._topic_ids[topic] = found
+
+    def _place(self, partition: TopicPartition) -> tuple[bytes | None, TopicPartition]:
+        """Where its epochs stand."""
+        return self._topic_ids.get(partition.topic), partition
+
+    def _newest_epoch(self, partition: TopicPartition) -> int:
+        """The latest one that was heard of."""
+        return self._newest.get(self._place(partition), NO_EPOCH)
 
     def _refuse_another(self, topic: str, planned: bytes, found: bytes | None) -> None:
         """Raise: an error that passes at first, DataLoss when all tries named another id."""
@@ -293,9 +311,3 @@ def of_the_past(partition: TopicPartition, epoch: int, newest: int) -> BrokerErr
     """The error of a leader that was replaced already: whoever names it has not heard of that."""
     text = f"its leader is said to be that of epoch {epoch}, but epoch {newest} has begun"
     return BrokerError(LEADER_NOT_AVAILABLE, "Metadata", f"partition {partition}", text)
-
-
-def _drop(epochs: dict[TopicPartition, int], topic: str) -> None:
-    """Epochs begin anew in a topic that was created again."""
-    for partition in [item for item in epochs if item.topic == topic]:
-        del epochs[partition]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pyspark_kafkaproto import arrow
@@ -240,20 +242,24 @@ def test_what_is_paused_of_a_topic_made_again_is_read_from_where_the_policy_says
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_made_again", [False, True])
-def test_a_broker_that_names_a_deleted_topic_moves_no_position(filled, first_read, is_made_again):
+@pytest.mark.parametrize("epoch_before", [0, 7])
+def test_a_broker_that_names_a_deleted_topic_moves_no_position(
+    filled, first_read, is_made_again, epoch_before
+):
     consumer, read_to = first_read(), 20
     if is_made_again:
         make_again(filled)
         read_to = 30
         poll_until(consumer, lambda: consumer.positions[FIRST] == read_to, "the end")
     topic, asked = filled.topics["orders"], len(filled.asked("Metadata"))
+    before = replace(topic, topic_id=topic_id_of("orders before"), epochs=[epoch_before] * 2)
 
     def behind(call):
-        now, topic.topic_id = topic.topic_id, topic_id_of("orders before")
+        filled.topics["orders"] = before
         try:
             return metadata(filled, call)
         finally:
-            topic.topic_id = now
+            filled.topics["orders"] = topic
 
     filled.on("Metadata", behind, behind, DEFAULT)
     filled.on(

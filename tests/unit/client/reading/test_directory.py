@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
-from pyspark_kafkaproto.client.reading.directory import Directory
+from pyspark_kafkaproto.client.reading.directory import NO_EPOCH, Directory
 from pyspark_kafkaproto.cluster import Router, TopicPartition
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.net import Deadline
+from tests.fake_broker import topic_id_of
 from tests.fake_log import FENCED_LEADER_EPOCH, NOT_LEADER, OFFSET_OUT_OF_RANGE, Answered
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -101,3 +103,31 @@ def test_what_was_said_of_a_follower_is_not_held_against_the_leader(brokers, con
         directory.forget([FIRST])
         assert leaders(directory, FIRST) == {FIRST: 1}
         assert not directory.moves(FIRST, Answered(error_code=OFFSET_OUT_OF_RANGE))
+
+
+def test_epochs_of_a_topic_outlast_the_word_of_a_broker_that_names_another(
+    brokers, config, task, clock
+):
+    """It is behind, and names one that was deleted: the epochs of that one are none of this."""
+    planned, topic = task((0, 0, 10)), brokers.topics["orders"]
+    with closing(Router(config())) as router:
+        directory = Directory(planned, router, fail_on_data_loss=False)
+        directory.note_read(FIRST, 3)
+        before = replace(topic, topic_id=topic_id_of("orders before"), epochs=[7] * 2)
+        for told, epochs in ((before, (7, NO_EPOCH)), (topic, (0, 3))):
+            brokers.topics["orders"] = told
+            directory.forget([FIRST])
+            found = directory.leaders([FIRST], Deadline.after(5))[FIRST].epoch
+            assert (found, directory.read_epoch(FIRST)) == epochs
+
+
+def test_an_epoch_that_was_committed_is_that_of_the_topic_of_that_name(
+    brokers, config, task, clock
+):
+    planned = replace(task((0, 0, 10)), topic_ids={}, leaders={})
+    with closing(Router(config())) as router:
+        directory = Directory(planned, router, fail_on_data_loss=False)
+        directory.note_read(FIRST, 3)
+        leaders(directory, FIRST)
+        assert directory.topic_id("orders") == brokers.topics["orders"].topic_id
+        assert directory.read_epoch(FIRST) == 3
