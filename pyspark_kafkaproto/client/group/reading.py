@@ -146,9 +146,7 @@ class Reading:
         self.seen.outdated.discard(partition)
         self._told.partitions.discard(partition)
         self._before.pop(partition, None)
-        if partition.topic in self.seen.topic_ids:
-            self.seen.foreign.add(partition)
-        self._begin_at({partition: at})
+        self._begin_anywhere({partition: at})
 
     def note_arrived(self) -> None:
         """Who reads has the last batch."""
@@ -195,6 +193,11 @@ class Reading:
         self._fetched.clear()
         self._tail.close()
 
+    def _begin_anywhere(self, starts: Mapping[TopicPartition, CommittedOffset]) -> None:
+        """Begin at offsets that somebody else has found."""
+        self.seen.foreign |= starts.keys()
+        self._begin_at(starts)
+
     def _begin_at(self, starts: Mapping[TopicPartition, CommittedOffset]) -> None:
         begun, offsets = starts.keys(), {item: start.offset for item, start in starts.items()}
         self.seen.note_committed(starts)
@@ -226,7 +229,7 @@ class Reading:
         rest_s = patience.rest_after(took_s)
         self._look_again = Deadline.after(max(_LOOK_AGAIN_S, rest_s))
         if starts:
-            self._begin_at(starts)
+            self._begin_anywhere(starts)
             self._read_anew()
 
     def _insist_on_starts(self) -> None:
@@ -243,7 +246,7 @@ class Reading:
             self._look_again = Deadline.after(_LOOK_AGAIN_S)
             return
         if starts:
-            self._begin_at(starts)
+            self._begin_anywhere(starts)
             self._read_anew()
         if lacking := asked - starts.keys():
             self._told.partitions |= lacking

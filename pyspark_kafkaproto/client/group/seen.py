@@ -26,8 +26,9 @@ class Seen:
         astray: partitions whose position is not there, and that nothing has moved yet.
         outdated: those of them whose position is in a topic that had the name before: nothing was
             read of them as others showed that.
-        foreign: partitions of these topics at offsets that somebody else has committed, who may
-            have seen before us that the topic was made again; until a leader has answered.
+        foreign: partitions at offsets that are not from this member's reading, until a leader has
+            answered. Whoever has committed one may have seen before us that the topic was made
+            again, or a broker that is behind has named one of before to us.
         is_made_again: whether a topic was found to be, and nobody has looked what else it is now.
     """
 
@@ -52,7 +53,7 @@ class Seen:
             epochs={item: known for item, known in self.epochs.items() if item in own},
             astray=self.astray & own,
             outdated=self.outdated & own,
-            foreign={item for item in assigned if item.topic in topics and item not in own},
+            foreign=set(assigned) - own,
         )
 
     def note_committed(self, committed: Mapping[TopicPartition, CommittedOffset]) -> None:

@@ -16,7 +16,7 @@ from pyspark_kafkaproto.errors import (
 from pyspark_kafkaproto.net import Deadline
 from tests.fake_broker import DEFAULT, FakeTopic, metadata, topic_id_of
 from tests.fake_log import Answered, FakeLog
-from tests.fake_past import lead_in_the_past
+from tests.fake_past import behind, lead_in_the_past
 from tests.unit.client.answers import answered
 from tests.unit.client.group.fake_group import beats
 from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until, rows_of
@@ -272,6 +272,37 @@ def test_a_broker_that_names_a_deleted_topic_moves_no_position(
     assert poll_rows(consumer, 1) == [(0, read_to)]
     filled.logs["orders", 0].append(b"later still")
     assert poll_rows(consumer, 1) == [(0, read_to + 1)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reset", ["earliest", "latest", "none"])
+def test_who_begins_by_the_word_of_a_broker_that_is_behind_begins_where_the_group_is(
+    filled, group, consumer_of, reset
+):
+    """It names a deleted topic, which no leader knows: what was committed is of the new one."""
+    group.committed |= {("orders", 0): (15, ""), ("orders", 1): (20, "")}
+    before = replace(filled.topics["orders"], topic_id=topic_id_of("orders before"))
+    behind_now = behind(filled, "orders", before)
+    filled.on("Metadata", lambda call: DEFAULT if filled.asked("Fetch") else behind_now(call))
+    consumer = consumer_of(auto_offset_reset=reset)
+    assert poll_rows(consumer, 5) == [(0, offset) for offset in range(15, 20)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reset", ["earliest", "latest"])
+def test_what_is_sought_is_sought_in_the_topic_that_there_is(filled, group, consumer_of, reset):
+    """The same of an offset that is kept elsewhere."""
+    before = replace(filled.topics["orders"], topic_id=topic_id_of("orders before"))
+    behind_now = behind(filled, "orders", before)
+    filled.on("Metadata", lambda call: DEFAULT if filled.asked("Fetch") else behind_now(call))
+
+    def begin(partitions):
+        for partition in partitions:
+            consumer.seek(partition, 15)
+
+    listeners = {"on_assign": begin}
+    consumer = consumer_of(listeners=listeners, auto_offset_reset=reset)
+    assert sorted(poll_rows(consumer, 10)) == [(p, n) for p in range(2) for n in range(15, 20)]
 
 
 @pytest.mark.slow
