@@ -585,7 +585,10 @@ def test_partitions_of_several_leaders_come_side_by_side(filled, group, consumer
 
 
 @pytest.mark.slow
-def test_a_partition_without_end_does_not_starve_the_others(filled, group, consumer_of):
+@pytest.mark.parametrize("sessions", [0, 1000])
+def test_a_partition_without_end_does_not_starve_the_others(filled, group, consumer_of, sessions):
+    """Nor where the broker remembers nothing, and serves as it is asked."""
+    filled.sessions.most = sessions
     filled.logs["orders", 0].fill(50)
     consumer = consumer_of(max_partition_fetch_bytes=1, fetch_max_bytes=1)
     assert {partition for partition, _ in poll_rows(consumer, 60)} == {0, 1}
