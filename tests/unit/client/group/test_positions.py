@@ -238,6 +238,21 @@ def test_what_is_paused_of_a_topic_made_again_is_read_from_where_the_policy_says
     assert group.committed == {("orders", 1): (0, "")}
     consumer.resume({FIRST})
     assert poll_rows(consumer, 30) == [(0, offset) for offset in range(30)]
+    filled.logs["orders", 0].append(b"later")
+    assert poll_rows(consumer, 1) == [(0, 30)], "it is reset once"
+
+
+@pytest.mark.slow
+def test_what_is_sought_while_it_is_paused_is_not_reset_for_a_topic_made_again(filled, first_read):
+    consumer = first_read(auto_offset_reset="latest")
+    consumer.pause({FIRST})
+    make_again(filled)
+    poll_until(consumer, lambda: consumer.positions.get(SECOND) == 0, "the new topic")
+    consumer.seek(FIRST, 25)
+    consumer.resume({FIRST})
+    assert poll_rows(consumer, 5) == [(0, offset) for offset in range(25, 30)]
+    filled.logs["orders", 0].append(b"later")
+    assert poll_rows(consumer, 1) == [(0, 30)]
 
 
 @pytest.mark.slow
