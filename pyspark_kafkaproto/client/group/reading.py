@@ -102,6 +102,8 @@ class Reading:
                 none; or a partition may not be read. Again once the others have nothing more, or
                 after a while.
         """
+        if self.seen.unsure:
+            self._leave_unsure()
         if self._is_moved:
             self._read_anew()
         try:
@@ -146,6 +148,8 @@ class Reading:
         self.seen.outdated.discard(partition)
         self._told.partitions.discard(partition)
         self._before.pop(partition, None)
+        self.seen.sought.add(partition)
+        self.seen.unsure.discard(partition)
         self._begin_anywhere({partition: at})
 
     def note_arrived(self) -> None:
@@ -204,6 +208,20 @@ class Reading:
         # In one step, which no Ctrl-C can part: a partition that has begun would begin once more.
         self.positions |= offsets
         self._later -= begun
+
+    def _leave_unsure(self) -> None:
+        """Begin again, as for the first time, with partitions of which nothing was read yet."""
+        unsure = self.seen.unsure & self.positions.keys()
+        names = ", ".join(map(str, sorted(unsure)))
+        _log.info("%s: the topic is another one than was named first, begun with again", names)
+        self._is_moved = True  # first: whoever is interrupted here comes back
+        self._later |= unsure
+        self._look_again = Deadline.after(0)
+        self.seen.astray -= unsure
+        self.seen.outdated -= unsure
+        self.seen.epochs = {at: known for at, known in self.seen.epochs.items() if at not in unsure}
+        self.positions = {at: pos for at, pos in self.positions.items() if at not in unsure}
+        self.seen.unsure.clear()
 
     def _begin_later(self) -> None:
         """Begin with partitions that nobody led before, or who was not reached, if that is over."""

@@ -29,6 +29,9 @@ class Seen:
         foreign: partitions at offsets that are not from this member's reading, until a leader has
             answered. Whoever has committed one may have seen before us that the topic was made
             again, or a broker that is behind has named one of before to us.
+        sought: those of them that whoever reads has named itself.
+        unsure: those of them whose topic was another one than was named first: the group is to be
+            asked anew where it is, as it has nothing of a topic that was deleted.
         is_made_again: whether a topic was found to be, and nobody has looked what else it is now.
     """
 
@@ -38,6 +41,8 @@ class Seen:
     astray: set[TopicPartition] = field(default_factory=set)
     outdated: set[TopicPartition] = field(default_factory=set)
     foreign: set[TopicPartition] = field(default_factory=set)
+    sought: set[TopicPartition] = field(default_factory=set)
+    unsure: set[TopicPartition] = field(default_factory=set)
     is_made_again: bool = False
 
     def in_next_generation(
@@ -45,16 +50,24 @@ class Seen:
     ) -> Seen:
         """What of it is true of `assigned`, of which `own` begin where this member was."""
         own = set(own) - self.foreign
+        unsure = self.unsure.intersection(assigned)
         topics = {item.topic for item in own} & self.topic_ids.keys()
         topic_ids = {topic: self.topic_ids[topic] for topic in topics}
         return Seen(
             topic_ids=topic_ids,
             refused_ids=self.refused_ids.intersection(topic_ids.values()),
             epochs={item: known for item, known in self.epochs.items() if item in own},
-            astray=self.astray & own,
+            astray=self.astray & own | unsure,
             outdated=self.outdated & own,
             foreign=set(assigned) - own,
+            sought=self.sought.intersection(assigned) - own,
+            unsure=unsure,
         )
+
+    def note_answered(self, partitions: Collection[TopicPartition]) -> None:
+        """A leader knows the topics of these by the ids that are known here."""
+        self.foreign.difference_update(partitions)
+        self.sought.difference_update(partitions)
 
     def note_committed(self, committed: Mapping[TopicPartition, CommittedOffset]) -> None:
         """What whoever committed these offsets knew of the records before; the later counts."""

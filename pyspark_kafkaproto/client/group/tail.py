@@ -160,7 +160,7 @@ class Tail(Exchanges):
             return []
         answered = self._answered
         self.unheard -= answered.sent.asked.keys()
-        self._seen.foreign -= {part.progress.topic_partition for part in parts}
+        self._seen.note_answered([part.progress.topic_partition for part in parts])
         for part in parts:
             if not part.data.error_code:
                 self._loss.found(part.progress.topic_partition)
@@ -182,6 +182,8 @@ class Tail(Exchanges):
         """
         while True:
             self._leave_topics_of_the_past()
+            if self.is_idle:
+                return None
             try:
                 self._ask()
                 come = self._first_come(self._rest_s())
@@ -216,12 +218,23 @@ class Tail(Exchanges):
             self._loss.made_again(item, bounds)
         # Their turn comes when they are read: by the new id nothing would show it any more.
         waiting = self._left_out | self._held.keys()
-        left = {item for item in waiting if item.topic in topics} - self._seen.foreign
+        left = {item for item in waiting if item.topic in topics}
+        self._leave_unsure(left.union(item.topic_partition for item in another))
+        left -= self._seen.foreign
         self._seen.astray |= left
         self._seen.outdated |= left
         if topics:
             self._seen.is_made_again = True
         self._note_ids(topics)
+
+    def _leave_unsure(self, partitions: set[TopicPartition]) -> None:
+        """Read nothing of those whose positions may be of either topic: they are asked for anew."""
+        seen = self._seen
+        unsure = partitions & seen.foreign - seen.sought
+        seen.unsure |= unsure
+        seen.astray |= unsure
+        self._open = [item for item in self._open if item.topic_partition not in unsure]
+        self._held = {at: item for at, item in self._held.items() if at not in unsure}
 
     # Asking
 

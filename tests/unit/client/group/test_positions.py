@@ -15,7 +15,7 @@ from pyspark_kafkaproto.errors import (
 )
 from pyspark_kafkaproto.net import Deadline
 from tests.fake_broker import DEFAULT, FakeTopic, metadata, topic_id_of
-from tests.fake_log import Answered, FakeLog
+from tests.fake_log import NOT_LEADER, Answered, FakeLog
 from tests.fake_past import behind, lead_in_the_past
 from tests.unit.client.answers import answered
 from tests.unit.client.group.fake_group import beats
@@ -105,6 +105,19 @@ def test_words_of_old_leaders_do_not_add_up(filled, group, consumer_of, caplog):
         filled.logs["orders", 0].append(b"later")
         assert poll_rows(consumer, 1) == [(0, offset)]
     assert not any("reading goes on at" in text for text in caplog.messages)
+
+
+def refused(code):
+    """A Fetch answer with this error for all that is asked for."""
+
+    def answer(call):
+        (topic,) = call.request.topics
+        parts = (
+            Answered(partition_index=item.partition, error_code=code) for item in topic.partitions
+        )
+        return answered(*parts)(call)
+
+    return answer
 
 
 def truncate(brokers):
@@ -301,6 +314,40 @@ def test_who_begins_by_the_word_of_a_broker_that_is_behind_begins_where_the_grou
     filled.on("Metadata", lambda call: DEFAULT if filled.asked("Fetch") else behind_now(call))
     consumer = consumer_of(auto_offset_reset=reset)
     assert poll_rows(consumer, 5) == [(0, offset) for offset in range(15, 20)]
+
+
+@pytest.mark.slow
+def test_an_offset_of_a_topic_that_is_made_again_before_anything_was_read_is_none_of_the_new_one(
+    filled, group, consumer_of
+):
+    """What a group has committed goes with a topic that is deleted."""
+    group.committed |= {("orders", 0): (15, ""), ("orders", 1): (20, "")}
+    filled.on("Fetch", refused(NOT_LEADER))
+    consumer = consumer_of()
+    poll_until(consumer, lambda: filled.asked("Fetch"), "a Fetch")
+    with filled.at_once():
+        make_again(filled)
+        group.committed.clear()
+    filled.on("Fetch", DEFAULT)
+    assert poll_rows(consumer, 30) == [(0, offset) for offset in range(30)]
+
+
+@pytest.mark.slow
+def test_what_is_paused_from_the_start_is_read_from_the_begin_of_a_topic_made_again(
+    filled, group, consumer_of
+):
+    """Nothing was asked of it yet, but its topic was known."""
+    group.committed |= {("orders", 0): (15, ""), ("orders", 1): (10, "")}
+    pause = {"on_assign": lambda own: consumer.pause([FIRST])}
+    consumer = consumer_of(listeners=pause, enable_auto_commit="false")
+    assert poll_rows(consumer, 10) == [(1, offset) for offset in range(10, 20)]
+    with filled.at_once():
+        make_again(filled)
+        group.committed.clear()
+    poll_until(consumer, lambda: consumer.positions.get(SECOND) == 0, "the new topic")
+    assert consumer.positions.get(FIRST) in (None, 0)
+    consumer.resume([FIRST])
+    assert poll_rows(consumer, 30) == [(0, offset) for offset in range(30)]
 
 
 @pytest.mark.slow

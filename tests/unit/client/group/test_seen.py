@@ -38,3 +38,19 @@ def test_in_the_next_generation_it_is_about_what_is_still_read_from_where_it_was
     assert after.astray == {FIRST}
     assert after.foreign == {SECOND}, "whoever had it may have seen that the topic was made again"
     assert seen.in_next_generation({FIRST, ELSEWHERE}, {FIRST}).foreign == {ELSEWHERE}
+
+
+def test_what_the_group_is_to_be_asked_about_is_asked_in_the_next_generation():
+    """Nothing is committed of it before."""
+    unsure = {FIRST, SECOND}
+    seen = Seen(astray=set(unsure), foreign=set(unsure), unsure=set(unsure))
+    after = seen.in_next_generation({FIRST, ELSEWHERE}, {FIRST})
+    assert after.unsure == after.astray == {FIRST}
+    assert after.foreign == {FIRST, ELSEWHERE}
+
+
+def test_what_was_sought_is_sought_until_a_leader_has_answered():
+    seen = Seen(foreign={FIRST, SECOND}, sought={FIRST, SECOND})
+    seen.note_answered([SECOND])
+    after = seen.in_next_generation({FIRST, SECOND}, {FIRST, SECOND})
+    assert after.foreign == after.sought == {FIRST}
