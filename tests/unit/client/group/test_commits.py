@@ -16,7 +16,7 @@ from pyspark_kafkaproto.errors import DeadlineExceeded
 from pyspark_kafkaproto.net import ConsumerConfig, Deadline
 from tests.interrupted import Interrupted
 
-FIRST = TopicPartition("orders", 0)
+FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 
 def test_of_who_closes_those_that_were_answered_have_not_failed():
@@ -125,3 +125,29 @@ def test_what_was_waited_for_in_vain_may_come_late():
     membership.answer(membership.take_commits(), None)
     commits.report()
     assert commits.moved(now) == now
+
+
+def test_what_is_under_way_is_of_the_topic_that_it_was_given_for():
+    """The same offset of one that was made again since is to be committed all the same."""
+    config = ConsumerConfig.parse({"bootstrap.servers": "b:1", "group.id": "g"})
+    seen = Seen(topic_ids={"orders": b"1"})
+    commits = Commits(config, Membership(), lambda: seen, None)
+    now = {FIRST: CommittedOffset(7)}
+    commits.give(now, wait=False)
+    assert commits.moved(now) == {}
+    seen.topic_ids["orders"] = b"2"
+    assert commits.moved(now) == now
+
+
+def test_a_commit_to_a_topic_made_again_makes_none_of_those_to_the_one_before():
+    """A group has nothing of what was committed to that, in whichever partition."""
+    config = ConsumerConfig.parse({"bootstrap.servers": "b:1", "group.id": "g"})
+    seen, membership = Seen(topic_ids={"orders": b"1"}), Membership()
+    commits = Commits(config, membership, lambda: seen, None)
+    now = {FIRST: CommittedOffset(7), SECOND: CommittedOffset(9)}
+    for given, topic_id in ((now, b"1"), ({FIRST: CommittedOffset(7)}, b"2")):
+        seen.topic_ids["orders"] = topic_id
+        commits.give(given, wait=False)
+        membership.answer(membership.take_commits(), None)
+        commits.report()
+    assert commits.moved(now) == {SECOND: CommittedOffset(9)}
