@@ -130,6 +130,10 @@ class Topology:
             )
         return found
 
+    def lacks(self, partition: TopicPartition) -> bool:
+        """Whether its topic is there, and has no such partition."""
+        return self.has(partition.topic) and self.find(partition) is None
+
     def find(self, partition: TopicPartition) -> Partition | None:
         """The partition; None where there is none, or it may not be seen."""
         topic = self.topics.get(partition.topic)

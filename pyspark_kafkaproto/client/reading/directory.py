@@ -46,6 +46,8 @@ class Directory:
 
     Attributes:
         missing: topics that were planned by id, and that the broker asked last does not know.
+        lacking: partitions that the broker asked last does not know, though it knows their topic:
+            one with fewer of them, made again.
         refused: topics that a broker has refused to tell of, for want of a right say.
     """
 
@@ -60,6 +62,7 @@ class Directory:
         }
         self._read_epochs: _Epochs = {}
         self.missing: set[str] = set()
+        self.lacking: set[TopicPartition] = set()
         self.refused: set[str] = set()
         self._gone: set[str] = set()  # the same, and those without an id: said once
         self._rack_id = router.config.client_rack
@@ -213,12 +216,15 @@ class Directory:
         topics = {partition.topic for partition in partitions}
         topology = self.router.topology(topics, deadline)
         waiting = self._find_topics(topics, topology)
+        self.lacking.difference_update(partitions)
         for partition in partitions:
             try:
                 self._leaders[partition] = self._not_older(partition, topology.leader(partition))
             except BrokerError as error:
                 if not error.error.is_retriable:
                     raise
+                if topology.lacks(partition):
+                    self.lacking.add(partition)
                 self._in_vain[partition] = Deadline.after(self.router.config.retry_backoff_s)
                 waiting = error
         if waiting is not None:

@@ -152,26 +152,38 @@ class Fetcher(Exchanges):
             try:
                 found = list_bounds(self._directory.router, partitions, timestamp)
             except BrokerError as error:
-                gone = self._deleted(error, {item.topic for item in partitions})
-                believed = self._loss.topics_deleted(gone, error, is_certain=gives_up.has_passed)
-                partitions = [item for item in partitions if item.topic not in believed]
+                topics, lacking = self._deleted(error, partitions)
+                is_certain = gives_up.has_passed
+                believed = self._loss.topics_deleted(topics, error, is_certain=is_certain)
+                left = self._loss.partitions_deleted(lacking, error, is_certain=is_certain)
+                partitions = [
+                    item for item in partitions if item.topic not in believed and item not in left
+                ]
             else:
                 for topic in {item.topic for item in partitions}:
                     note_there(self._task.topic_ids.get(topic))
                 return found
         return {}
 
-    def _deleted(self, error: BrokerError, topics: set[str]) -> dict[str, bytes]:
-        """Those of `topics` that were planned by id and are not there; raises if none is."""
+    def _deleted(
+        self, error: BrokerError, partitions: list[TopicPartition]
+    ) -> tuple[dict[str, bytes], list[TopicPartition]]:
+        """What was planned by id and is not there: topics, and partitions of others that are.
+
+        Raises:
+            BrokerError: `error`, where all is there.
+        """
         ids = self._task.topic_ids
+        topics = {item.topic for item in partitions}
         planned = {topic: topic_id for topic in topics if (topic_id := ids.get(topic))}
         if error.code != UNKNOWN_TOPIC_OR_PARTITION or not planned:
             raise error
         found = self._directory.router.described(planned.keys())
         gone = {topic: topic_id for topic, topic_id in planned.items() if not found.has(topic)}
-        if not gone:
+        lacking = [item for item in partitions if item.topic in planned and found.lacks(item)]
+        if not gone and not lacking:
             raise error
-        return gone
+        return gone, lacking
 
     def _next_blocks(self) -> Iterator[Block]:
         started = time.monotonic()
@@ -207,12 +219,22 @@ class Fetcher(Exchanges):
         return blocks
 
     def _leave_deleted(self, error: BrokerError) -> None:
-        """Give up the ranges of topics that were deleted; raises if that is not the error."""
-        gone = [item for item in self._open if item.range.topic in self._directory.missing]
-        if error.code != UNKNOWN_TOPIC_OR_PARTITION or not gone:
+        """Give up the ranges of what was deleted; raises if that is not the error."""
+        directory = self._directory
+        gone = [item for item in self._open if item.range.topic in directory.missing]
+        lacking = [
+            item
+            for item in self._open
+            if item.topic_partition in directory.lacking
+            and self._task.topic_ids.get(item.range.topic)
+        ]
+        if error.code != UNKNOWN_TOPIC_OR_PARTITION or not (gone or lacking):
             raise error
         for item in gone:
-            self._loss.topic_missing(item, error, self._directory.topic_id(item.range.topic))
+            self._loss.topic_missing(item, error, directory.topic_id(item.range.topic))
+        for item in lacking:
+            self._loss.partition_missing(item, error)
+        gone += lacking
         self._directory.forget(item.topic_partition for item in gone)
 
     def _account(self, blocks: list[Block], spent_s: float) -> None:

@@ -108,10 +108,22 @@ class LossPolicy:
         Raises:
             DataLoss: where that is to fail the read.
         """
-        self._bear_deleted(progress.topic_partition.topic, error)
+        self._bear_deleted(f"Topic {progress.topic_partition.topic}", error)
         if is_gone(topic_id) or self._has_stalled(progress):
             note_gone(topic_id)
             self._pass_over(progress, progress.stop, f"its topic was deleted ({error})")
+
+    def partition_missing(self, progress: RangeProgress, error: BrokerError) -> None:
+        """As `topic_missing`, of a partition that its topic has not got any more.
+
+        Of no topic partitions can be taken away: it was made again, with fewer of them.
+
+        Raises:
+            DataLoss: where that is to fail the read.
+        """
+        self._bear_deleted(f"Partition {progress.topic_partition}", error)
+        if self._has_stalled(progress):
+            self._pass_over(progress, progress.stop, f"it was deleted ({error})")
 
     def topics_deleted(
         self, topics: Mapping[str, bytes], error: BrokerError, *, is_certain: bool = False
@@ -128,16 +140,30 @@ class LossPolicy:
         """
         believed = set()
         for topic, topic_id in sorted(topics.items()):
-            why = self._bear_deleted(topic, error)
+            why = self._bear_deleted(f"Topic {topic}", error)
             if is_certain or is_gone(topic_id):
                 note_gone(topic_id)
                 believed.add(topic)
                 _log.warning("%s Nothing is read of it, as failOnDataLoss is false.", why)
         return believed
 
-    def _bear_deleted(self, topic: str, error: BrokerError) -> str:
+    def partitions_deleted(
+        self, partitions: Collection[TopicPartition], error: BrokerError, *, is_certain: bool
+    ) -> set[TopicPartition]:
+        """As `topics_deleted`, of partitions that their topics have not got any more.
+
+        Raises:
+            DataLoss: where that is to fail the read.
+        """
+        for partition in sorted(partitions):
+            why = self._bear_deleted(f"Partition {partition}", error)
+            if is_certain:
+                _log.warning("%s Nothing is read of it, as failOnDataLoss is false.", why)
+        return set(partitions) if is_certain else set()
+
+    def _bear_deleted(self, what: str, error: BrokerError) -> str:
         """What to say of it; raises where that is to fail the read."""
-        why = f"Topic {topic} was deleted while it was being read ({error})."
+        why = f"{what} was deleted while it was being read ({error})."
         if self._fail:
             raise data_loss("PARTITIONS_DELETED", why, self._router.config) from error
         return why

@@ -931,6 +931,51 @@ def test_topic_without_an_id_that_is_not_there_is_told_by_name(
         read(planned, config(), settings)
 
 
+def make_again_with_one_partition(brokers, name):
+    """A topic with a partition fewer; the fewer ones have no answer of their own."""
+    brokers.topics[name] = FakeTopic(b"another topic id", [1], [0])
+    brokers.logs.pop((name, 1))
+
+
+@pytest.mark.parametrize("with_leaders", [True, False])
+@pytest.mark.parametrize("bounds", [(1, 0, 10), (1, None, None), (1, 3, None), (1, None, 9)])
+def test_a_partition_that_a_topic_made_again_has_not_got_is_left_out_when_told_so(
+    brokers, config, task, clock, caplog, bounds, with_leaders
+):
+    brokers.logs["orders", 0].fill(1)
+    planned = task(bounds, (0, 0, 10), with_leaders=with_leaders)
+    make_again_with_one_partition(brokers, "orders")
+    assert read(planned, config(), LENIENT) == rows(0, 0, 10)
+    assert clock.now - 1000 >= 30, "a broker may lag behind: what is there is not passed over"
+    assert caplog.text.count("orders-1: UNKNOWN_TOPIC_OR_PARTITION") == 1
+    caplog.clear()
+    began = clock.now
+    assert read(task((0, 0, 10)), config(), LENIENT) == rows(0, 0, 10)
+    assert clock.now == began, "the topic itself does not count as gone"
+
+
+@pytest.mark.parametrize("bounds", [(1, 0, 10), (1, None, None)])
+def test_a_partition_that_a_topic_made_again_has_not_got_is_a_data_loss(
+    brokers, config, task, clock, bounds
+):
+    planned = task(bounds)
+    make_again_with_one_partition(brokers, "orders")
+    with pytest.raises(DataLoss, match="orders") as caught:
+        read(planned, config())
+    assert caught.value.condition == "PARTITIONS_DELETED"
+
+
+@pytest.mark.parametrize("settings", [ReadSettings(), LENIENT], ids=["strict", "lenient"])
+@pytest.mark.parametrize("bounds", [(1, 0, 10), (1, None, None)])
+def test_a_partition_of_a_topic_without_an_id_that_is_not_there_is_told_by_name(
+    brokers, config, task, clock, settings, bounds
+):
+    planned = task(bounds, by_id=False, with_leaders=False)
+    make_again_with_one_partition(brokers, "orders")
+    with pytest.raises(BrokerError, match=r"orders-1: UNKNOWN_TOPIC_OR_PARTITION"):
+        read(planned, config(), settings)
+
+
 # Followers, KIP-392
 
 
