@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from pyspark_kafkaproto.client import OffsetRange, ReadTask
 from pyspark_kafkaproto.cluster import KafkaCluster, Leader, Topic, TopicPartition, Topology
+from pyspark_kafkaproto.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, DataLoss
 from pyspark_kafkaproto.spark.options import ReadOptions
 from pyspark_kafkaproto.spark.planner import (
@@ -30,6 +32,7 @@ from pyspark_kafkaproto.spark.starts import (
 )
 
 _log = logging.getLogger(__name__)
+_T = TypeVar("_T")
 
 # Spark's names for a start beyond its end: as given, and as found out.
 UNRESOLVED = "UNRESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET"
@@ -146,6 +149,25 @@ def select_partitions(
     ]
 
 
+def while_topics_go(cluster: KafkaCluster, options: ReadOptions, ask: Callable[[], _T]) -> _T:
+    """What `ask` gives, which looks up topics first; asked again where one is deleted meanwhile.
+
+    Raises:
+        BrokerError: somebody has named the topic; or brokers that list it, by pattern, do not know
+            it each time.
+    """
+    for is_last in cluster.opinions():
+        try:
+            found = ask()
+        except BrokerError as error:
+            is_gone_by = error.code == UNKNOWN_TOPIC_OR_PARTITION
+            if options.subscribe_pattern is None or not is_gone_by or is_last:
+                raise
+        else:
+            break
+    return found
+
+
 def is_gone(topology: Topology, item: TopicPartition) -> bool:
     """Whether there is no such topic, or no such partition of it."""
     if not topology.has(item.topic):
@@ -193,7 +215,7 @@ def _with_logs(cluster: KafkaCluster, options: ReadOptions) -> _Plan:
     Offsets beyond the end are looked at again through other brokers.
     """
 
-    def ask() -> _Plan:
+    def look() -> _Plan:
         topology = describe_selection(cluster, options)
         ranges = _ranges(cluster, topology, options)
         given = [item for item in ranges if item.start is not None or item.stop is not None]
@@ -207,7 +229,7 @@ def _with_logs(cluster: KafkaCluster, options: ReadOptions) -> _Plan:
             if item.topic_partition in logs
         )
 
-    return cluster.believed(ask, are_there)
+    return cluster.believed(lambda: while_topics_go(cluster, options, look), are_there)
 
 
 def _refuse_held_back(

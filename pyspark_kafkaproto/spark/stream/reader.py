@@ -20,6 +20,7 @@ from pyspark_kafkaproto.client.codec import say_which_codec
 from pyspark_kafkaproto.cluster.capturing import packets_with_errors
 from pyspark_kafkaproto.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
+from pyspark_kafkaproto.spark.planning import while_topics_go
 from pyspark_kafkaproto.spark.read import TaskPartition, read_partition
 from pyspark_kafkaproto.spark.shipping import shipped
 from pyspark_kafkaproto.spark.stream.available_now import AvailableNow
@@ -136,6 +137,12 @@ class KafkaStreamReader(DataSourceStreamReader):
     # What the answers have in common
 
     def _resolve_start(self, among: Offsets | None = None) -> Offsets:
+        def look() -> Offsets:
+            return self._look_up_start(among)
+
+        return while_topics_go(self._tail.cluster, self._options.read, look)
+
+    def _look_up_start(self, among: Offsets | None) -> Offsets:
         snapshot = None
         if self._available is not None:
             partitions = self._tail.partitions(must_exist=among is None)

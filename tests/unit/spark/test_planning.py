@@ -9,6 +9,7 @@ import pytest
 from pyspark_kafkaproto.client import OffsetRange
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition, routing
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, DataLoss
+from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
 from pyspark_kafkaproto.net import connection, deadline, incoming, retry
 from pyspark_kafkaproto.spark.options import parse_read_options
 from pyspark_kafkaproto.spark.planning import plan_closed_ranges, plan_tasks
@@ -93,6 +94,26 @@ def test_pattern_is_found_anywhere_and_never_in_internal_topics(plan, pattern, t
 def test_pattern_leaves_out_a_topic_that_the_cluster_tells_an_error_of(brokers, plan):
     brokers.topics["reorders"].error_code = 29  # may not be seen
     assert {item[0] for (item,) in _ranges(plan(subscribepattern="orders"))} == {"orders"}
+
+
+def test_pattern_leaves_out_a_topic_that_is_deleted_while_its_bounds_are_looked_up(brokers, plan):
+
+    def delete(call):
+        del brokers.topics["reorders"], brokers.logs["reorders", 0]
+
+    brokers.on("ListOffsets", delete, None)
+    tasks = plan(subscribepattern="orders", startingoffsets="earliest+1")
+    assert {item[0] for (item,) in _ranges(tasks)} == {"orders"}
+
+
+def test_pattern_means_a_topic_that_brokers_list_and_do_not_know_each_time(brokers, plan, clock):
+    gone = ListOffsetsResponse.Topic.Partition(partition_index=0, error_code=3)
+    answer = ListOffsetsResponse(
+        topics=(ListOffsetsResponse.Topic(name="reorders", partitions=(gone,)),)
+    )
+    brokers.on("ListOffsets", answer)
+    with pytest.raises(BrokerError, match=r"reorders-0.*UNKNOWN_TOPIC_OR_PARTITION"):
+        plan(subscribepattern="reorders", startingoffsets="earliest+1")
 
 
 def test_pattern_without_a_topic_is_said(plan, caplog):

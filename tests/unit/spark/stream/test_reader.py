@@ -567,6 +567,18 @@ def test_an_added_partition_that_is_gone_before_it_was_read_is_a_loss(brokers, s
     assert ranges(planned) == [(0, 10, 100), (1, 0, 30)]
 
 
+def test_a_topic_that_is_deleted_while_a_query_by_pattern_starts_is_left_out(
+    brokers, stream, clock
+):
+    """Brokers list it still when it is looked up, and not any more when its bounds are."""
+    brokers.add_topic("other")
+    reader = stream(subscribePattern="o.*", startingOffsets="earliest")
+    brokers.on("ListOffsets", lambda call: delete_other(brokers), None)
+    assert reader.initialOffset() == BEGINNING
+    assert reader.latestOffset(BEGINNING, NO_LIMIT) == BEGINNING
+    assert reader.latestOffset(BEGINNING, NO_LIMIT) == END
+
+
 def make_topic_that_is_gone(brokers, reader, clock):
     """Whose topic the reader has just seen; where its batch ends."""
     reader.latestOffset(END, NO_LIMIT)
