@@ -130,8 +130,18 @@ class Topology:
             )
         return found
 
-    def lacks(self, partition: TopicPartition) -> bool:
-        """Whether its topic is there, and has no such partition."""
+    def has_lost(self, partition: TopicPartition, topic_id: bytes | None) -> bool:
+        """Whether another topic has the name of this one by now, and no such partition.
+
+        Of no topic partitions are taken away: of the same one a broker that lacks it is behind.
+
+        Args:
+            partition: which there was.
+            topic_id: of its topic; None where that is not known.
+        """
+        found = self.topics.get(partition.topic)
+        if found is None or not topic_id or found.topic_id in {None, topic_id}:
+            return False
         return self.has(partition.topic) and self.find(partition) is None
 
     def find(self, partition: TopicPartition) -> Partition | None:

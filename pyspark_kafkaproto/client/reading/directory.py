@@ -46,14 +46,15 @@ class Directory:
 
     Attributes:
         missing: topics that were planned by id, and that the broker asked last does not know.
-        lacking: partitions that the broker asked last does not know, though it knows their topic:
-            one with fewer of them, made again.
+        lost: partitions that the topic which has the name of theirs by now has not got, as far as
+            the broker knows that was asked last.
         refused: topics that a broker has refused to tell of, for want of a right say.
     """
 
     def __init__(self, task: ReadTask, router: Router, *, fail_on_data_loss: bool) -> None:
         self.router = router
         self._leaders = dict(task.leaders)
+        self._planned_ids = task.topic_ids
         self._topic_ids = dict(task.topic_ids)
         note_topic_ids(task.topic_ids)
         self._followed: set[TopicPartition] = set()
@@ -62,7 +63,7 @@ class Directory:
         }
         self._read_epochs: _Epochs = {}
         self.missing: set[str] = set()
-        self.lacking: set[TopicPartition] = set()
+        self.lost: set[TopicPartition] = set()
         self.refused: set[str] = set()
         self._gone: set[str] = set()  # the same, and those without an id: said once
         self._rack_id = router.config.client_rack
@@ -216,15 +217,17 @@ class Directory:
         topics = {partition.topic for partition in partitions}
         topology = self.router.topology(topics, deadline)
         waiting = self._find_topics(topics, topology)
-        self.lacking.difference_update(partitions)
+        planned = self._planned_ids
+        self.lost.difference_update(partitions)
+        self.lost |= {
+            item for item in partitions if topology.has_lost(item, planned.get(item.topic))
+        }
         for partition in partitions:
             try:
                 self._leaders[partition] = self._not_older(partition, topology.leader(partition))
             except BrokerError as error:
                 if not error.error.is_retriable:
                     raise
-                if topology.lacks(partition):
-                    self.lacking.add(partition)
                 self._in_vain[partition] = Deadline.after(self.router.config.retry_backoff_s)
                 waiting = error
         if waiting is not None:

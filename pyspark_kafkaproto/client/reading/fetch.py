@@ -152,10 +152,10 @@ class Fetcher(Exchanges):
             try:
                 found = list_bounds(self._directory.router, partitions, timestamp)
             except BrokerError as error:
-                topics, lacking = self._deleted(error, partitions)
+                topics, lost = self._deleted(error, partitions)
                 is_certain = gives_up.has_passed
                 believed = self._loss.topics_deleted(topics, error, is_certain=is_certain)
-                left = self._loss.partitions_deleted(lacking, error, is_certain=is_certain)
+                left = self._loss.partitions_deleted(lost, error, is_certain=is_certain)
                 partitions = [
                     item for item in partitions if item.topic not in believed and item not in left
                 ]
@@ -180,10 +180,10 @@ class Fetcher(Exchanges):
             raise error
         found = self._directory.router.described(planned.keys())
         gone = {topic: topic_id for topic, topic_id in planned.items() if not found.has(topic)}
-        lacking = [item for item in partitions if item.topic in planned and found.lacks(item)]
-        if not gone and not lacking:
+        lost = [item for item in partitions if found.has_lost(item, planned.get(item.topic))]
+        if not gone and not lost:
             raise error
-        return gone, lacking
+        return gone, lost
 
     def _next_blocks(self) -> Iterator[Block]:
         started = time.monotonic()
@@ -222,20 +222,14 @@ class Fetcher(Exchanges):
         """Give up the ranges of what was deleted; raises if that is not the error."""
         directory = self._directory
         gone = [item for item in self._open if item.range.topic in directory.missing]
-        lacking = [
-            item
-            for item in self._open
-            if item.topic_partition in directory.lacking
-            and self._task.topic_ids.get(item.range.topic)
-        ]
-        if error.code != UNKNOWN_TOPIC_OR_PARTITION or not (gone or lacking):
+        lost = [item for item in self._open if item.topic_partition in directory.lost]
+        if error.code != UNKNOWN_TOPIC_OR_PARTITION or not (gone or lost):
             raise error
         for item in gone:
             self._loss.topic_missing(item, error, directory.topic_id(item.range.topic))
-        for item in lacking:
+        for item in lost:
             self._loss.partition_missing(item, error)
-        gone += lacking
-        self._directory.forget(item.topic_partition for item in gone)
+        directory.forget(item.topic_partition for item in (*gone, *lost))
 
     def _account(self, blocks: list[Block], spent_s: float) -> None:
         total = sum(len(block.records) for block in blocks)

@@ -116,7 +116,7 @@ class LossPolicy:
     def partition_missing(self, progress: RangeProgress, error: BrokerError) -> None:
         """As `topic_missing`, of a partition that its topic has not got any more.
 
-        Of no topic partitions can be taken away: it was made again, with fewer of them.
+        That was made again, with fewer of them.
 
         Raises:
             DataLoss: where that is to fail the read.

@@ -976,6 +976,20 @@ def test_a_partition_of_a_topic_without_an_id_that_is_not_there_is_told_by_name(
         read(planned, config(), settings)
 
 
+@pytest.mark.parametrize("settings", [ReadSettings(), LENIENT], ids=["strict", "lenient"])
+@pytest.mark.parametrize("bounds", [(1, 0, 10), (1, None, None)])
+def test_a_broker_that_does_not_know_of_an_added_partition_takes_none_away(
+    brokers, config, task, clock, settings, bounds
+):
+    """It is the same topic, of which partitions are never fewer: the broker is behind."""
+    planned = task(bounds, with_leaders=False)
+    topic = brokers.topics["orders"]
+    brokers.topics["orders"] = FakeTopic(topic.topic_id, topic.leaders[:1], topic.epochs[:1])
+    brokers.logs.pop(("orders", 1))
+    with pytest.raises(BrokerError, match=r"orders-1: UNKNOWN_TOPIC_OR_PARTITION"):
+        read(planned, config(), settings)
+
+
 # Followers, KIP-392
 
 
