@@ -17,9 +17,10 @@ from pyspark_kafkaproto.cluster.admin import (
     QuotaName,
     ScramCredential,
 )
-from pyspark_kafkaproto.errors import AuthenticationFailed, BrokerError
+from pyspark_kafkaproto.error_codes import TOPIC_AUTHORIZATION_FAILED
+from pyspark_kafkaproto.errors import AuthenticationFailed, BrokerError, ConfigError
 from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline
-from tests.secure_broker import PASSWORD
+from tests.secure_broker import PASSWORD, TOPIC
 
 pytestmark = pytest.mark.broker
 
@@ -83,6 +84,25 @@ def test_the_words_producer_and_consumer_mean_what_kafka_acls_means(cluster, com
     )
     assert "8 ACLs deleted" in gone
     assert rights(cluster, "User:by-tool", 0) == set()
+
+
+def test_brokers_compare_the_addresses_of_hosts_alone(secure, cluster, tool):
+    """Kafka's own tool takes a name; so whoever denies by it denies nothing."""
+    secure.add_sha512_user("hosted")
+    secure.allow("hosted", ("DESCRIBE", "topic", TOPIC))
+    for_all = ("--topic", TOPIC, "--operation", "describe", "--deny-principal", "User:hosted")
+    tool("org.apache.kafka.tools.AclCommand", "--add", *for_all, "--deny-host", "localhost")
+    rights(cluster, "User:hosted", 2)
+    with KafkaCluster(secure.as_user("hosted")) as mine:
+        assert mine.describe({TOPIC}).has(TOPIC)
+        deny = {"principal": "User:hosted", "operation": "describe", "permission": "deny"}
+        with pytest.raises(ConfigError, match="brokers look no names up"):
+            cluster.create_acls({Acl("topic", TOPIC, host="localhost", **deny)})
+        cluster.create_acls({Acl("topic", TOPIC, host="127.0.0.1", **deny)})
+        settled(
+            lambda: mine.describe({TOPIC}).topics[TOPIC].error_code,
+            lambda code: code == TOPIC_AUTHORIZATION_FAILED,
+        )
 
 
 def test_the_tool_lists_what_we_made(cluster, tool):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import KW_ONLY, astuple, dataclass
+from ipaddress import IPv6Address, ip_address
 from typing import Any, Final, TypeVar
 
 from pyspark_kafkaproto.cluster.asking import Question, cut
@@ -90,7 +91,8 @@ class Acl:
         resource_name: its name, `*` for all of the type; a cluster's is `kafka-cluster`.
         pattern_type: literal, or prefixed: all whose names begin with `resource_name`.
         principal: whose, `User:reports`; `User:*` is everybody.
-        host: the address that they come from, as text; `*`: any.
+        host: the address that they come from, as Java writes it, `0:0:0:0:0:0:0:1` for `::1`; `*`:
+            any.
         operation: of `OPERATIONS`.
         permission: allow, or deny, which wins over all that allow.
     """
@@ -257,6 +259,29 @@ def _check_can_be_made(acl: Acl) -> None:
         why = "no topic is called so: * alone is every topic; for all whose names begin alike give "
         why += "their beginning, prefixed (--prefixed)"
         raise ConfigError("resource_name", acl.resource_name, why)
+    _check_host(acl.host)
+
+
+def _check_host(host: str) -> None:
+    """Refuse what Kafka takes and compares with nobody: whoever denies by it denies nothing."""
+    if host == "*":
+        return
+    address, percent, zone = host.partition("%")
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        why = "expected an address, or *: brokers look no names up, and know no networks"
+        raise ConfigError("host", host, why) from None
+    if isinstance(parsed, IPv6Address) and (as_java := _java_text(parsed)) != address:
+        why = f"expected it as brokers compare it: {as_java}{percent}{zone}"
+        raise ConfigError("host", host, why)
+
+
+def _java_text(address: IPv6Address) -> str:
+    """As `InetAddress.getHostAddress` writes it."""
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return ":".join(f"{int(group, 16):x}" for group in address.exploded.split(":"))
 
 
 def _to_create(acl: Acl) -> CreateAclsRequest.Creation:
