@@ -47,3 +47,18 @@ def test_of_topics_that_come_and_go_it_knows_the_names_that_it_needs():
     held.mark(Acknowledge.ACCEPT, 0, 9)
     session.acknowledge()
     assert session.names[ids[0]] == "topic-0", "its answer is to come"
+
+
+def test_what_is_given_out_again_is_acknowledged_once():
+    """The lock of what was renewed ran out: a broker refuses batches that overlap, all of them."""
+    session = ShareSession(Endpoint("b", 1), None, ("g", "m"))
+    for first, last, count in ((0, 9, 1), (5, 14, 2)):
+        held = Held(Acquired(FIRST, first, last, count), ID)
+        session.hold([held])
+        held.give(first, last)
+    for held in session.helds:
+        held.mark(Acknowledge.ACCEPT, 0, 14)
+    (topic,) = session.acknowledge().topics
+    (partition,) = topic.partitions
+    batches = partition.acknowledgement_batches
+    assert [(one.first_offset, one.last_offset) for one in batches] == [(0, 4), (5, 14)]
