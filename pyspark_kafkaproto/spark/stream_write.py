@@ -14,7 +14,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from pyspark_kafkaproto.spark.shipping import shipped
 from pyspark_kafkaproto.spark.workers import configure_logging
 from pyspark_kafkaproto.spark.write_options import WriteOptions
-from pyspark_kafkaproto.spark.write_task import TaskReport, summary, write_rows
+from pyspark_kafkaproto.spark.write_task import TaskReport, left_behind, summary, write_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,4 +51,4 @@ class KafkaStreamWriter(DataSourceStreamArrowWriter):
     ) -> None:
         """A task failed; what was written stays in the topic."""
         configure_logging()
-        _log.warning("batch %d failed; %s stay in their topics", batchId, summary(messages))
+        _log.warning("batch %d failed; %s", batchId, left_behind(messages))

@@ -25,7 +25,7 @@ from pyspark_kafkaproto.net import ClientConfig, Endpoint
 from pyspark_kafkaproto.spark.shipping import shipped
 from pyspark_kafkaproto.spark.workers import configure_logging
 from pyspark_kafkaproto.spark.write_options import WriteOptions, parse_write_options
-from pyspark_kafkaproto.spark.write_task import TaskReport, summary, write_rows
+from pyspark_kafkaproto.spark.write_task import TaskReport, left_behind, summary, write_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,7 +64,7 @@ class KafkaWriter(DataSourceArrowWriter):
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """A task failed; what was written stays in the topic."""
         configure_logging()
-        _log.warning("the write failed; %s stay in their topics", summary(messages))
+        _log.warning("the write failed; %s", left_behind(messages))
 
 
 def batch_writer(

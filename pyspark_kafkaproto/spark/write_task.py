@@ -102,3 +102,16 @@ def summary(messages: Sequence[WriterCommitMessage | None]) -> str:
         f"{sum(item.retries for item in written)} retries, "
         f"{sum(report.dead_letters for report in reports)} dead letters"
     )
+
+
+def left_behind(messages: Sequence[WriterCommitMessage | None]) -> str:
+    """What a write that failed leaves in its topics, in one line.
+
+    A task that failed, or was killed, reports nothing, however much it has written.
+    """
+    said = f"{summary(messages)} stay in their topics"
+    unfinished = sum(not isinstance(message, TaskReport) for message in messages)
+    if not unfinished:
+        return said
+    tasks = "1 unfinished task has" if unfinished == 1 else f"{unfinished} unfinished tasks have"
+    return f"{said}, and so does what {tasks} written"

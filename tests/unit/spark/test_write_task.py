@@ -13,7 +13,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
+from pyspark_kafkaproto.client import Written
 from pyspark_kafkaproto.client.writing import identity
+from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import ConfigError, ConnectionFailed
 from pyspark_kafkaproto.net import Endpoint, pool
 from pyspark_kafkaproto.spark import exactly_once_stream, write, write_task
@@ -162,3 +164,28 @@ def test_the_end_of_a_micro_batch_asks_no_broker(monkeypatch):
     options["kafka.default.api.timeout.ms"] = "500"
     writer = stream_writer(StructType([StructField("value", StringType())]), options)
     writer.commit([None], 7)
+
+
+@pytest.mark.parametrize(
+    ("unfinished", "said"),
+    [
+        (0, "2 retries, 0 dead letters stay in their topics"),
+        (1, "stay in their topics, and so does what 1 unfinished task has written"),
+        (3, "stay in their topics, and so does what 3 unfinished tasks have written"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["batch", "stream"])
+def test_a_write_that_failed_says_whose_rows_it_has_not_counted(
+    brokers, caplog, kind, unfinished, said
+):
+    """Spark has no report of a task that failed, or was killed: it may have written many rows."""
+    given = {"kafka.bootstrap.servers": brokers.address(), "topic": "orders"}
+    schema = StructType([StructField("value", StringType())])
+    written = {TopicPartition("orders", 0): Written(records=5, batches=1, bytes=80, retries=2)}
+    messages = [write_task.TaskReport(5, written, 0), *[None] * unfinished]
+    if kind == "batch":
+        batch_writer(schema, given, overwrite=False).abort(messages)
+    else:
+        stream_writer(schema, given).abort(messages, 7)
+    assert caplog.messages[-1].endswith(said)
+    assert "5 rows as 1 batches" in caplog.messages[-1]
