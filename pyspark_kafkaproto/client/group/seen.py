@@ -49,9 +49,11 @@ class Seen:
         self, assigned: Collection[TopicPartition], own: Collection[TopicPartition]
     ) -> Seen:
         """What of it is true of `assigned`, of which `own` begin where this member was."""
-        own = set(own) - self.foreign
-        unsure = self.unsure.intersection(assigned)
+        # With what no leader has answered about: by its id alone a topic made again is noticed.
         topics = {item.topic for item in own} & self.topic_ids.keys()
+        sought = self.sought.intersection(assigned, own)
+        unsure = self.unsure.intersection(assigned)
+        own = set(own) - self.foreign
         topic_ids = {topic: self.topic_ids[topic] for topic in topics}
         return Seen(
             topic_ids=topic_ids,
@@ -60,7 +62,7 @@ class Seen:
             astray=self.astray & own | unsure,
             outdated=self.outdated & own,
             foreign=set(assigned) - own,
-            sought=self.sought.intersection(assigned) - own,
+            sought=sought,
             unsure=unsure,
         )
 

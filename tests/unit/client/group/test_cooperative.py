@@ -10,7 +10,9 @@ from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.heartbeat import HeartbeatResponse
 from pyspark_kafkaproto.messages.sync_group import SyncGroupResponse
 from pyspark_kafkaproto.net import Deadline
-from tests.fake_broker import close
+from tests.fake_broker import DEFAULT, close
+from tests.fake_log import NOT_LEADER
+from tests.unit.client.answers import refused
 from tests.unit.client.group.fake_sharing import (
     ILLEGAL_GENERATION,
     REBALANCE_IN_PROGRESS,
@@ -61,6 +63,29 @@ def test_what_goes_to_another_member_is_given_up_and_nothing_else(
     claims = [claim.partitions for who, claim in sharing.claims if who == "m1"]
     assert claims[0] == frozenset()
     assert claims[-2:] == [BOTH, {kept}], "all that is read, then all that is left"
+
+
+@pytest.mark.slow
+def test_a_topic_that_is_made_again_as_its_group_shares_out_is_begun_with_anew(
+    filled, sharing, cooperative_of
+):
+    """Nothing was read of it yet: no offset of before is one of the new topic."""
+    sharing.committed |= {FIRST: (15, ""), SECOND: (15, "")}
+    filled.on("Fetch", refused(NOT_LEADER))
+
+    def make_again(_):
+        with filled.at_once():
+            filled.make_again("orders", 2)
+            for item in BOTH:
+                filled.logs[item].fill(3)
+            sharing.committed.clear()
+        filled.on("Fetch", DEFAULT)
+
+    ours = cooperative_of(listeners={"on_revoke": make_again}, enable_auto_commit="false")
+    poll_until(ours, lambda: filled.asked("Fetch"), "a Fetch")
+    other, rows = cooperative_of(), []
+    poll_together([ours, other], rows, lambda: len(rows) >= 60, "all rows of the new topic")
+    assert sorted(rows) == [(part, offset) for part in range(2) for offset in range(30)]
 
 
 def wait_for_another(brokers, sharing):

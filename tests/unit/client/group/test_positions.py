@@ -17,7 +17,7 @@ from pyspark_kafkaproto.net import Deadline
 from tests.fake_broker import DEFAULT, FakeTopic, metadata, topic_id_of
 from tests.fake_log import NOT_LEADER, Answered, FakeLog
 from tests.fake_past import behind, lead_in_the_past
-from tests.unit.client.answers import answered
+from tests.unit.client.answers import answered, refused
 from tests.unit.client.group.fake_group import beats
 from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until, rows_of
 from tests.unit.cluster.committing import (
@@ -105,19 +105,6 @@ def test_words_of_old_leaders_do_not_add_up(filled, group, consumer_of, caplog):
         filled.logs["orders", 0].append(b"later")
         assert poll_rows(consumer, 1) == [(0, offset)]
     assert not any("reading goes on at" in text for text in caplog.messages)
-
-
-def refused(code):
-    """A Fetch answer with this error for all that is asked for."""
-
-    def answer(call):
-        (topic,) = call.request.topics
-        parts = (
-            Answered(partition_index=item.partition, error_code=code) for item in topic.partitions
-        )
-        return answered(*parts)(call)
-
-    return answer
 
 
 def truncate(brokers):

@@ -54,3 +54,17 @@ def test_what_was_sought_is_sought_until_a_leader_has_answered():
     seen.note_answered([SECOND])
     after = seen.in_next_generation({FIRST, SECOND}, {FIRST, SECOND})
     assert after.foreign == after.sought == {FIRST}
+
+
+def test_of_what_no_leader_has_answered_about_it_stays_known_which_topic_was_named_first():
+    """Else one made again meanwhile would be gone on with, at an offset of the one before."""
+    seen = Seen(topic_ids={"orders": b"1"}, refused_ids={b"1"}, foreign={FIRST, SECOND})
+    after = seen.in_next_generation({FIRST}, {FIRST})
+    assert (after.topic_ids, after.refused_ids) == ({"orders": b"1"}, {b"1"})
+    assert after.foreign == {FIRST}
+
+
+def test_what_was_sought_is_so_only_where_it_is_gone_on_with():
+    """The other one begins where its group is."""
+    seen = Seen(foreign={FIRST, SECOND}, sought={FIRST, SECOND})
+    assert seen.in_next_generation({FIRST, SECOND}, {FIRST}).sought == {FIRST}
