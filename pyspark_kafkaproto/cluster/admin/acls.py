@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import KW_ONLY, astuple, dataclass
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from struct import unpack
 from typing import Any, Final, TypeVar
 
 from pyspark_kafkaproto.cluster.asking import Question, cut
@@ -266,22 +267,23 @@ def _check_host(host: str) -> None:
     """Refuse what Kafka takes and compares with nobody: whoever denies by it denies nothing."""
     if host == "*":
         return
-    address, percent, zone = host.partition("%")
     try:
-        parsed = ip_address(address)
+        as_java = _java_text(ip_address(host))
     except ValueError:
         why = "expected an address, or *: brokers look no names up, and know no networks"
         raise ConfigError("host", host, why) from None
-    if isinstance(parsed, IPv6Address) and (as_java := _java_text(parsed)) != address:
-        why = f"expected it as brokers compare it: {as_java}{percent}{zone}"
-        raise ConfigError("host", host, why)
+    if as_java != host:
+        raise ConfigError("host", host, f"expected it as brokers compare it: {as_java}")
 
 
-def _java_text(address: IPv6Address) -> str:
+def _java_text(address: IPv4Address | IPv6Address) -> str:
     """As `InetAddress.getHostAddress` writes it."""
+    if isinstance(address, IPv4Address):
+        return str(address)
     if address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)
-    return ":".join(f"{int(group, 16):x}" for group in address.exploded.split(":"))
+    text = ":".join(f"{group:x}" for group in unpack("!8H", address.packed))
+    return text if address.scope_id is None else f"{text}%{address.scope_id}"
 
 
 def _to_create(acl: Acl) -> CreateAclsRequest.Creation:

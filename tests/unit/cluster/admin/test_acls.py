@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pyspark_kafkaproto.cluster.admin import OPERATIONS, RESOURCE_TYPES, Acl, AclFilter, acls
@@ -188,6 +190,13 @@ def test_made_of_the_controller_with_kafkas_numbers(brokers, kafka):
     ]
 
 
+@pytest.mark.parametrize("host", ["10.0.0.1", "0:0:0:0:0:0:0:1", "fe80:0:0:0:a:0:0:1%eth0"])
+def test_a_host_goes_out_as_brokers_compare_it(brokers, kafka, host):
+    brokers.on("CreateAcls", created(0))
+    kafka.create_acls({replace(READ, host=host)})
+    assert brokers.asked("CreateAcls")[0].creations[0].host == host
+
+
 def test_one_that_is_refused_is_named_and_the_others_are_made(brokers, kafka):
     brokers.on("CreateAcls", created(0, 42, message="no such thing"))
     with pytest.raises(
@@ -280,6 +289,9 @@ def test_nothing_is_asked_for_nothing(brokers, kafka):
         ({"host": "::1"}, "'::1': expected it as brokers compare it: 0:0:0:0:0:0:0:1$"),
         ({"host": "FE80::1%eth0"}, "compare it: fe80:0:0:0:0:0:0:1%eth0$"),
         ({"host": "::ffff:10.0.0.1"}, r"compare it: 10\.0\.0\.1$"),
+        ({"host": "::ffff:10.0.0.1%eth0"}, r"compare it: 10\.0\.0\.1$"),
+        ({"host": "10.0.0.1%eth0"}, "expected an address"),
+        ({"host": "fe80:0:0:0:0:0:0:1%"}, "expected an address"),
         ({"resource_name": None}, "'resource_name' is missing: expected a name"),
         ({"resource_type": "cluster"}, "'orders': a cluster's is kafka-cluster"),
         ({"resource_name": "orders-*"}, r"'orders-\*': no topic is called so: \* alone is every"),
