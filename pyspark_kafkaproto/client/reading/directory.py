@@ -217,6 +217,7 @@ class Directory:
         topics = {partition.topic for partition in partitions}
         topology = self.router.topology(topics, deadline)
         waiting = self._find_topics(topics, topology)
+        self._place_epochs()
         planned = self._planned_ids
         self.lost.difference_update(partitions)
         self.lost |= {
@@ -289,11 +290,13 @@ class Directory:
             if self._fail_on_data_loss:
                 self._refuse_another(topic, planned, found)
         self._renamed[topic] = 0
-        if planned is None:  # epochs that were committed with the offsets
-            places = [place for place in self._read_epochs if place[0] is None]
-            for place in [each for each in places if each[1].topic == topic]:
-                self._read_epochs[found, place[1]] = self._read_epochs.pop(place)
         self._topic_ids[topic] = found
+
+    def _place_epochs(self) -> None:
+        """Epochs from before an id was known, as committed with offsets, are of the topic found."""
+        for item in [item for topic_id, item in self._read_epochs if topic_id is None]:
+            epoch = self._read_epochs.pop((None, item))
+            self._read_epochs[self._place(item)] = epoch
 
     def _place(self, partition: TopicPartition) -> tuple[bytes | None, TopicPartition]:
         """Where its epochs stand."""

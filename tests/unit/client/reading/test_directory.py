@@ -131,3 +131,30 @@ def test_an_epoch_that_was_committed_is_that_of_the_topic_of_that_name(
         leaders(directory, FIRST)
         assert directory.topic_id("orders") == brokers.topics["orders"].topic_id
         assert directory.read_epoch(FIRST) == 3
+
+
+def test_epochs_of_many_topics_are_gone_through_once(brokers, config, task, clock):
+    """Not once for each: a member may read thousands, whose ids it hears of all together."""
+
+    class Counted(dict):
+        looks = 0
+
+        def __iter__(self):
+            for item in super().__iter__():
+                self.looks += 1
+                yield item
+
+    many = [TopicPartition(f"many-{number}", 0) for number in range(50)]
+    for item in many:
+        brokers.topics[item.topic] = replace(
+            brokers.topics["orders"], topic_id=topic_id_of(item.topic)
+        )
+    planned = replace(task((0, 0, 10)), topic_ids={}, leaders={})
+    with closing(Router(config())) as router:
+        directory = Directory(planned, router, fail_on_data_loss=False)
+        directory._read_epochs = Counted()
+        for item in many:
+            directory.note_read(item, 3)
+        leaders(directory, *many)
+        assert {directory.read_epoch(item) for item in many} == {3}
+        assert directory._read_epochs.looks <= 2 * len(many)
