@@ -150,7 +150,7 @@ class Reading:
         self._before.pop(partition, None)
         self.seen.sought.add(partition)
         self.seen.unsure.discard(partition)
-        self._begin_anywhere({partition: at})
+        self._begin_foreign({partition: at})
 
     def note_arrived(self) -> None:
         """Who reads has the last batch."""
@@ -197,8 +197,8 @@ class Reading:
         self._fetched.clear()
         self._tail.close()
 
-    def _begin_anywhere(self, starts: Mapping[TopicPartition, CommittedOffset]) -> None:
-        """Begin at offsets that somebody else has found."""
+    def _begin_foreign(self, starts: Mapping[TopicPartition, CommittedOffset]) -> None:
+        """Begin at offsets that are not from this reading: see `Seen.foreign`."""
         self.seen.foreign |= starts.keys()
         self._begin_at(starts)
 
@@ -247,7 +247,7 @@ class Reading:
         rest_s = patience.rest_after(took_s)
         self._look_again = Deadline.after(max(_LOOK_AGAIN_S, rest_s))
         if starts:
-            self._begin_anywhere(starts)
+            self._begin_foreign(starts)
             self._read_anew()
 
     def _insist_on_starts(self) -> None:
@@ -264,7 +264,7 @@ class Reading:
             self._look_again = Deadline.after(_LOOK_AGAIN_S)
             return
         if starts:
-            self._begin_anywhere(starts)
+            self._begin_foreign(starts)
             self._read_anew()
         if lacking := asked - starts.keys():
             self._told.partitions |= lacking
