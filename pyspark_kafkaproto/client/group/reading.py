@@ -103,7 +103,7 @@ class Reading:
                 after a while.
         """
         if self.seen.unsure:
-            self._leave_unsure()
+            self._begin_again()
         if self._is_moved:
             self._read_anew()
         try:
@@ -209,7 +209,7 @@ class Reading:
         self.positions |= offsets
         self._later -= begun
 
-    def _leave_unsure(self) -> None:
+    def _begin_again(self) -> None:
         """Begin again, as for the first time, with partitions of which nothing was read yet."""
         unsure = self.seen.unsure & self.positions.keys()
         names = ", ".join(map(str, sorted(unsure)))
