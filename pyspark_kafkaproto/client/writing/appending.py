@@ -120,10 +120,12 @@ class Appending:
             self._targets.find({self._topic})
             return [whole]
         names, parts = by_topic(whole)
-        if self._refusals.dead_letter_topic is None:
-            self._targets.find(names)
-        else:
+        if self._refusals.dead_letter_topic is not None:
             self._targets.find_existing(names)
+        elif absent := self._targets.absent(names):
+            rows = {part.rows.number(0): part.topic for part in parts if part.topic in absent}
+            row = min(rows)
+            raise self._refusals.of_row(absent[str(rows[row])], row)
         return parts
 
     def _target(self, picked: Picked) -> Target | None:

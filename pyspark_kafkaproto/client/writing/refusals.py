@@ -131,6 +131,11 @@ class Refusals:
             raise RecordRefused(subject, row, reason, self._advice)
         self._put_aside(record, row, topic or "", partition, reason)
 
+    def of_row(self, error: BrokerError, row: int) -> BrokerError:
+        """The error of a topic that does not exist, with the first row that is to go there."""
+        error.add_line(f"Row {row} names it{self._advice}")
+        return error
+
     def refuse_batch(
         self,
         queue: PartitionQueue,

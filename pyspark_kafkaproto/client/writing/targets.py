@@ -143,8 +143,12 @@ class Targets:
         Raises:
             BrokerError: one does not exist or may not be seen.
         """
-        for error in self._look_up(set(names) - self._by_name.keys()).values():
+        for error in self.absent(names).values():
             raise error
+
+    def absent(self, names: Collection[str]) -> dict[str, BrokerError]:
+        """As `find`, in one request; those that do not exist, with the error of each."""
+        return self._look_up(set(names) - self._by_name.keys())
 
     def find_existing(self, names: Collection[str]) -> None:
         """As `find`, in one request; of topics that do not exist `fault` tells afterwards.

@@ -741,6 +741,18 @@ def test_a_topic_that_does_not_exist_is_named_before_anything_is_sent(brokers, p
     assert brokers.asked("Produce") == []
 
 
+def test_the_first_row_that_names_a_topic_that_does_not_exist_is_told(brokers, producer, clock):
+    """Who has millions of rows has to find it."""
+    writer = producer(None)
+    writer.send([ProducerRecord("a", topic="orders")])
+    rows = [ProducerRecord("a", topic=name) for name in ("orders", "zzz", "no-such", "zzz")]
+    with pytest.raises(BrokerError, match="UNKNOWN_TOPIC_OR_PARTITION") as caught:
+        writer.send(rows)
+    asked, _, told = str(caught.value).partition("\n")
+    assert "topic 'zzz'" in asked
+    assert told.startswith("Row 2 names it. To put such records aside instead: give the Producer")
+
+
 def widen(brokers, count):
     """Give `orders` more partitions."""
     topic = brokers.topics["orders"]
