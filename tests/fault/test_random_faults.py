@@ -216,7 +216,7 @@ def wait_for_groups(kafka: KafkaCluster, ends: dict[TopicPartition, int]) -> Non
     for group in ("copies", "readers"):
         until(
             lambda group=group: kafka.get_consumer_offsets(group, ends.keys()) == ends,
-            within_s=240,
+            within_s=900,  # a copier may take a thousand bytes a transaction
             what=f"waiting for group {group} to come to the end",
             pause_s=0.5,
         )
