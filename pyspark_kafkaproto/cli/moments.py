@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from datetime import UTC, datetime
 from functools import lru_cache
 
@@ -30,11 +29,11 @@ def parse_time(option: str, text: str, allowed: str = TIME_EXAMPLE) -> int:
     # Shorter numbers are dates to ISO 8601.
     if text.isdecimal() and 8 < len(text) <= _MOST_DIGITS:
         return int(text)
-    if text.startswith("-"):
-        back_s = _span(option, text, text[1:], "-90s, -10m, -2h or -7d")
-        return max(int((time.time() - back_s) * 1000), 0)  # no record is older
-    from pyspark_kafkaproto.cluster.given import instant_ms  # noqa: PLC0415 - dissect does without
+    # In here, as dissect does without:
+    from pyspark_kafkaproto.cluster.given import ago_ms, instant_ms  # noqa: PLC0415
 
+    if text.startswith("-"):
+        return ago_ms(_span(option, text, text[1:], "-90s, -10m, -2h or -7d"))
     try:
         found_ms = instant_ms(datetime.fromisoformat(text))
     except (ValueError, OverflowError):  # the latter beside the years 1 and 9999

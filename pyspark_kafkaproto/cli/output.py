@@ -112,17 +112,17 @@ def table_text(rows: Sequence[Row], columns: Mapping[str, str]) -> str:
     if _is_terminal():
         out = StringIO()
         console = Console(file=out, force_terminal=True, highlight=False)
-        if _has_room(rows, columns, console.width):
-            console.print(_table_of(rows, columns, console.width))
+        table = _table_of(rows, columns, console.width)
+        if table is not None:
+            console.print(table)
             return _stripped(out.getvalue().splitlines())
     return _stripped(_plain_lines(rows, columns))
 
 
 def drawn(rows: Sequence[Row], columns: Mapping[str, str], width: int) -> Table | Text:
     """The same for rich to draw again and again, on a terminal of this width."""
-    if _has_room(rows, columns, width):
-        return _table_of(rows, columns, width)
-    return Text(_stripped(_plain_lines(rows, columns)))
+    table = _table_of(rows, columns, width)
+    return Text(_stripped(_plain_lines(rows, columns))) if table is None else table
 
 
 def _stripped(lines: Iterable[str]) -> str:
@@ -146,21 +146,22 @@ def _padded(cells: Sequence[str], is_number: bool) -> Sequence[str]:
     return list(map("".join, pairs))
 
 
-def _has_room(rows: Sequence[Row], columns: Mapping[str, str], width: int) -> bool:
+def _has_room(numbers: Mapping[str, int], columns: Mapping[str, str], width: int) -> bool:
     """Whether a table of this width shows all there is, its numbers whole and all else folded.
 
     Of one that is wider rich leaves out the columns to the right; in a column of one cell, letters
     that take two. A number that is folded reads as another: 598134567 as 59813456.
     """
-    numbers = _number_widths(rows, columns)
     folded = (_WIDEST + _BETWEEN) * len(columns)
     return width > folded and (not numbers or _width_of(numbers, columns) <= width)
 
 
-def _table_of(rows: Sequence[Row], columns: Mapping[str, str], width: int) -> Table:
-    """The rows as a table of rich, for a terminal of this width."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+def _table_of(rows: Sequence[Row], columns: Mapping[str, str], width: int) -> Table | None:
+    """The rows as a table of rich, for a terminal of this width; None where that has no room."""
     numbers = _number_widths(rows, columns)
+    if not _has_room(numbers, columns, width):
+        return None
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
     headed = {key: max(cells, cell_len(columns[key])) for key, cells in numbers.items()}
     if _width_of(headed, columns) <= width:
         numbers = headed  # else their headings are folded, too

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import time
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
@@ -126,6 +127,11 @@ def instant_ms(instant: datetime) -> int:
     """
     since = (instant if instant.tzinfo else instant.astimezone()) - _EPOCH
     return -(-since // timedelta(milliseconds=1))  # a float is a millisecond less at times
+
+
+def ago_ms(duration_s: float) -> int:
+    """The time so long ago, in ms since 1970; not before that, as no record is older."""
+    return max(int((time.time() - duration_s) * 1000), 0)
 
 
 def checked_brokers(option: str, brokers: Iterable[int]) -> tuple[int, ...]:

@@ -122,6 +122,14 @@ class KafkaCluster(GroupWindow, TopicWindow, AccessWindow, BrokerWindow, Transac
         """What `ask` gives once it is believable, or else the last of its `opinions`."""
         return self._router.believed(ask, is_believable)
 
+    def doubting(self, code: int, ask: Callable[[], _T]) -> _T:
+        """What `ask` gives; an error of this code is believed of the last of its `opinions` alone.
+
+        Raises:
+            BrokerError: that one, or any other.
+        """
+        return self._router.doubting(code, ask)
+
     def get_partitions(self, topics: Collection[str]) -> set[TopicPartition]:
         """All partitions of `topics`.
 

@@ -122,6 +122,20 @@ class Router(Contacts):
                 break
         return found
 
+    def doubting(self, code: int, ask: Callable[[], _T]) -> _T:
+        """What `ask` gives; an error of this code is believed of the last of its `opinions` alone.
+
+        Raises:
+            BrokerError: that one, or any other.
+        """
+        for is_last in self.opinions():
+            try:
+                return ask()
+            except BrokerError as error:
+                if is_last or error.code != code:
+                    raise
+        raise AssertionError("the last opinion counts")
+
     def retrying(self, what: str, attempt: Callable[[], _T], deadline: Deadline) -> _T:
         """`attempt` until it succeeds, or once; what an error shows is out of date is forgotten."""
         if not self._tries_once:

@@ -156,16 +156,9 @@ def while_topics_go(cluster: KafkaCluster, options: ReadOptions, ask: Callable[[
         BrokerError: somebody has named the topic; or brokers that list it, by pattern, do not know
             it each time.
     """
-    for is_last in cluster.opinions():
-        try:
-            found = ask()
-        except BrokerError as error:
-            is_gone_by = error.code == UNKNOWN_TOPIC_OR_PARTITION
-            if options.subscribe_pattern is None or not is_gone_by or is_last:
-                raise
-        else:
-            break
-    return found
+    if options.subscribe_pattern is None:
+        return ask()
+    return cluster.doubting(UNKNOWN_TOPIC_OR_PARTITION, ask)
 
 
 def is_gone(topology: Topology, item: TopicPartition) -> bool:

@@ -140,11 +140,11 @@ class LossPolicy:
         """
         believed = set()
         for topic, topic_id in sorted(topics.items()):
-            why = self._bear_deleted(f"Topic {topic}", error)
-            if is_certain or is_gone(topic_id):
+            is_believed = is_certain or is_gone(topic_id)
+            self._bear_deleted(f"Topic {topic}", error, is_left=is_believed)
+            if is_believed:
                 note_gone(topic_id)
                 believed.add(topic)
-                _log.warning("%s Nothing is read of it, as failOnDataLoss is false.", why)
         return believed
 
     def partitions_deleted(
@@ -156,17 +156,16 @@ class LossPolicy:
             DataLoss: where that is to fail the read.
         """
         for partition in sorted(partitions):
-            why = self._bear_deleted(f"Partition {partition}", error)
-            if is_certain:
-                _log.warning("%s Nothing is read of it, as failOnDataLoss is false.", why)
+            self._bear_deleted(f"Partition {partition}", error, is_left=is_certain)
         return set(partitions) if is_certain else set()
 
-    def _bear_deleted(self, what: str, error: BrokerError) -> str:
-        """What to say of it; raises where that is to fail the read."""
+    def _bear_deleted(self, what: str, error: BrokerError, *, is_left: bool = False) -> None:
+        """Raise where that is to fail the read; say it where it is left out for that."""
         why = f"{what} was deleted while it was being read ({error})."
         if self._fail:
             raise data_loss("PARTITIONS_DELETED", why, self._router.config) from error
-        return why
+        if is_left:
+            _log.warning("%s Nothing is read of it, as failOnDataLoss is false.", why)
 
     def reset(self, progress: RangeProgress, bounds: Bounds) -> None:
         """The leader has no such offset: it aged out, was deleted, or was never written.

@@ -123,9 +123,9 @@ class Appending:
         if self._refusals.dead_letter_topic is not None:
             self._targets.find_existing(names)
         elif absent := self._targets.absent(names):
-            rows = {part.rows.number(0): part.topic for part in parts if part.topic in absent}
-            row = min(rows)
-            raise self._refusals.of_row(absent[str(rows[row])], row)
+            firsts = [(part.rows.number(0), part.topic) for part in parts if part.topic in absent]
+            row, topic = min(firsts)
+            raise self._refusals.of_row(absent[str(topic)], row)
         return parts
 
     def _target(self, picked: Picked) -> Target | None:

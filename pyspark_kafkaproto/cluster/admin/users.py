@@ -100,13 +100,9 @@ def describe_users(router: Router, users: Collection[str] | None = None) -> dict
         lambda answer, _: _read_described(answer),
         cut(_USERS_PER_REQUEST),
     )
-    for is_last in router.opinions():  # one who was made just now is news to some brokers
-        try:
-            return ask(router, named, names, partial(controller_places, router))
-        except BrokerError as error:
-            if is_last or error.code != RESOURCE_NOT_FOUND:
-                raise
-    raise AssertionError("the last opinion counts")
+    places = partial(controller_places, router)
+    # One who was made just now is news to some brokers.
+    return router.doubting(RESOURCE_NOT_FOUND, lambda: ask(router, named, names, places))
 
 
 def set_users(router: Router, credentials: Collection[ScramCredential]) -> None:

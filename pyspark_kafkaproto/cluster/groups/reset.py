@@ -8,14 +8,13 @@ without members alone: as a commit, or for a share group as its start offsets.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from pyspark_kafkaproto.cluster.asking import nothing_done_yet
-from pyspark_kafkaproto.cluster.given import checked_timestamp
+from pyspark_kafkaproto.cluster.given import ago_ms, checked_timestamp
 from pyspark_kafkaproto.cluster.groups.committed import (
     CommittedOffset,
     GroupPartition,
@@ -234,8 +233,7 @@ def _wanted(
         case ToTime(timestamp):
             return list_offsets_at(router, chosen, checked_timestamp(timestamp))
         case BackBy(duration_s):
-            timestamp = max(int((time.time() - duration_s) * 1000), 0)  # no record is older
-            return list_offsets_at(router, chosen, checked_timestamp(timestamp))
+            return list_offsets_at(router, chosen, checked_timestamp(ago_ms(duration_s)))
         case ShiftBy(count):
             return {item: before[item] + count for item in chosen}
         case ToOffsets(offsets):

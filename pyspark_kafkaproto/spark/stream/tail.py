@@ -199,22 +199,17 @@ class Tail:
         ask: Callable[[Collection[TopicPartition]], dict[TopicPartition, _T]],
     ) -> dict[TopicPartition, _T]:
         """What `ask` gives for those that are there."""
-        found: dict[TopicPartition, _T] = {}
-        if not partitions:
-            return found
-        for is_last in self.cluster.opinions():
+
+        def look() -> dict[TopicPartition, _T]:
             topology = self.topology_with(partitions)
             there = [item for item in partitions if not is_gone(topology, item)]
             try:
-                found = ask(there)
-            except BrokerError as error:
-                # Deleted since the topics were looked up: they are looked up again.
-                if error.code != UNKNOWN_TOPIC_OR_PARTITION or is_last:
-                    raise
-            else:
-                break
-            self._topology = None
-        return found
+                return ask(there)
+            except BrokerError:
+                self._topology = None  # deleted since the topics were looked up, perhaps
+                raise
+
+        return self.cluster.doubting(UNKNOWN_TOPIC_OR_PARTITION, look) if partitions else {}
 
     def behind_losses(self, starts: Mapping[TopicPartition, int]) -> Offsets:
         """`starts`, or the first offset there is where a query that bears losses is before it."""

@@ -52,7 +52,7 @@ def test_wrong_spans_name_the_option(text):
 
 
 def test_times(monkeypatch):
-    monkeypatch.setattr("pyspark_kafkaproto.cli.moments.time.time", lambda: 1000.0)
+    monkeypatch.setattr("time.time", lambda: 1000.0)
     assert parse_time("--at", "-10m") == 400_000
     assert parse_time("--at", "-20m") == 0  # the clock says 1970: no record is older
     assert parse_time("--at", "1700000000123") == 1_700_000_000_123

@@ -114,7 +114,7 @@ def test_an_offset_that_is_not_there_is_told_of(coordinator, kafka, caplog, to, 
 def test_times_are_looked_up_at_the_leaders(
     brokers, coordinator, kafka, monkeypatch, to, timestamp
 ):
-    monkeypatch.setattr("pyspark_kafkaproto.cluster.groups.reset.time.time", lambda: 1000.0)
+    monkeypatch.setattr("time.time", lambda: 1000.0)
     kafka.reset_consumer_offsets("g", to, {FIRST, SECOND})
     request = brokers.asked("ListOffsets")[0]
     assert {item.timestamp for topic in request.topics for item in topic.partitions} == {timestamp}
