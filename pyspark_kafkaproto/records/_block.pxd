@@ -1,6 +1,6 @@
 """What the decoder sees of a block of batches, and other rooms of where more of it comes from."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 from pyspark_kafkaproto.records._batch cimport Batch
 from pyspark_kafkaproto.records._crc32 cimport Crc32Tables
@@ -27,7 +27,8 @@ cdef class Block:
     cdef const uint8_t *data
     cdef size_t size  # of what is there
     cdef Py_buffer buffer
-    cdef Span summed  # what a CRC is made of: a memoryview for each batch takes longer
+    cdef bint folds
+    cdef Span summed  # what the package makes a CRC of: a memoryview for each batch takes longer
     cdef size_t sound_to  # behind the last batch with its CRC
 
     cdef int set_arrived(self, arrived, before) except -1
@@ -40,4 +41,5 @@ cdef class Block:
     cdef int check_reach(self, Batch *batch) except -1
     cdef int check_message_crc(self, Batch *batch) except -1
     cdef bint has_its_crc(self, Batch *batch) except? -1
+    cdef uint32_t crc_of(self, Batch *batch) except? 0
     cdef int check_crc(self, Batch *batch) except -1

@@ -1,3 +1,5 @@
 # Types of blocks of batches; see `_block.pyx`.
 
+folds: bool
+
 class Source: ...

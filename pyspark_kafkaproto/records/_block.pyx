@@ -25,6 +25,7 @@ from pyspark_kafkaproto.records._batch cimport (
     uint32_at,
 )
 from pyspark_kafkaproto.records._crc32 cimport crc32, fill_crc32_tables
+from pyspark_kafkaproto.records._crc32c cimport fold_crc32c, may_fold_crc32c
 from pyspark_kafkaproto.records._cursor cimport Bytes, unlikely
 from pyspark_kafkaproto.records._message cimport read_message_header
 
@@ -36,6 +37,7 @@ cdef enum:
     MIN_LENGTH_V2 = 49
 
 cdef object crc32c = _compression.crc32c
+folds = bool(may_fold_crc32c())  # CRCs; where it cannot, or is told not to, the package does
 fill_crc32_tables(&crc32_tables)
 
 
@@ -62,6 +64,7 @@ cdef class Block:
         self.data = <const uint8_t *> self.buffer.buf
         self.more = more
         self.source = source
+        self.folds = folds
         self.summed = Span.__new__(Span)
         self.set_arrived(self.buffer.len if arrived is None else arrived, pos)
 
@@ -156,14 +159,21 @@ cdef class Block:
 
     cdef bint has_its_crc(self, Batch *batch) except? -1:
         """Batches come in their order, and some of them again."""
-        if batch.stop <= self.sound_to:
-            return True
-        self.summed.data = self.data + batch.pos + ATTRIBUTES_POS
-        self.summed.size = batch.stop - batch.pos - ATTRIBUTES_POS
-        if <uint32_t> crc32c(self.summed) != batch.crc:
-            return False
-        self.sound_to = batch.stop
+        if batch.stop > self.sound_to:
+            if self.crc_of(batch) != batch.crc:
+                return False
+            self.sound_to = batch.stop
         return True
+
+    cdef uint32_t crc_of(self, Batch *batch) except? 0:
+        """What it has to be, by the bytes."""
+        cdef const uint8_t *summed = self.data + batch.pos + ATTRIBUTES_POS
+        cdef size_t size = batch.stop - batch.pos - ATTRIBUTES_POS
+        if self.folds:
+            return fold_crc32c(summed, size)
+        self.summed.data = summed
+        self.summed.size = size
+        return crc32c(self.summed)
 
     cdef int check_crc(self, Batch *batch) except -1:
         if unlikely(not self.has_its_crc(batch)):

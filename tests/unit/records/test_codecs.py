@@ -191,7 +191,8 @@ import crc32c
 sums = []
 counted = lambda *given: sums.append(given) or crc32c.crc32c(*given)
 sys.modules["crc32c"] = SimpleNamespace(crc32c=counted)
-from pyspark_kafkaproto.records import Columns, _kernel
+from pyspark_kafkaproto.records import Columns, _block, _kernel
+_block.folds = False  # what is folded here nobody can count
 block = sys.stdin.buffer.read()
 rows = _kernel.decode(block, start=0, stop=2**62, wanted=Columns.VALUE).rows
 print(rows, len(sums))
