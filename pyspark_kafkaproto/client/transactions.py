@@ -254,10 +254,11 @@ class Transactions:
                     "That request may come late, and put the group back: abort the transaction, "
                     "and begin another"
                 )
-        if not self.is_version_2 and group not in self._groups:
-            self._add_group(group)
-        self._groups.add(group)
-        self._commit_offsets(offsets, group, member or _NOBODY)
+        with self._router.one_call():
+            if not self.is_version_2 and group not in self._groups:
+                self._add_group(group)
+            self._groups.add(group)
+            self._commit_offsets(offsets, group, member or _NOBODY)
 
     def end(
         self, *, commit: bool, within_s: float | None = None, may_come_late: bool = False

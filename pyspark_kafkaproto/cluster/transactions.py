@@ -342,17 +342,18 @@ def _end(
             found = _in_doubt(found)
         return {part[0]: found}
 
-    question: Question[Writer, Writer] = Question(
-        "commit transactions" if commit else "abort transactions",
-        request,
-        outcome,
-        cut(1),
-        # Version 5 is for transactions of version 2 alone, and no other is right with them.
-        None
-        if has_version_2(router, {writer.transactional_id for writer in writers})
-        else _LAST_END_WITHOUT_BUMP,
-    )
-    return ask(router, question, writers, partial(_places, router))
+    with router.one_call():  # both questions
+        question: Question[Writer, Writer] = Question(
+            "commit transactions" if commit else "abort transactions",
+            request,
+            outcome,
+            cut(1),
+            # Version 5 is for transactions of version 2 alone, and no other is right with them.
+            None
+            if has_version_2(router, {writer.transactional_id for writer in writers})
+            else _LAST_END_WITHOUT_BUMP,
+        )
+        return ask(router, question, writers, partial(_places, router))
 
 
 def _in_doubt(error: BrokerError) -> BrokerError:

@@ -36,7 +36,13 @@ from tests.fake_produce import come_up_again, produce, refusing, stamped, values
 from tests.fake_sessions import with_values
 from tests.interrupted import Interrupted
 from tests.unit.client.faults import while_others_are_sent
-from tests.unit.client.willing import added, be_willing, next_epoch, offsets_committed
+from tests.unit.client.willing import (
+    added,
+    be_willing,
+    next_epoch,
+    offsets_committed,
+    versions,
+)
 
 ONE = TopicPartition("orders", 0)
 ROWS = [ProducerRecord("a", partition=0), ProducerRecord("b", partition=1)]
@@ -438,6 +444,49 @@ def test_all_that_a_begin_asks_has_the_time_of_one_call(brokers, producer, level
     began = clock.now
     with pytest.raises(BrokerError, match="COORDINATOR_LOAD_IN_PROGRESS"):
         writer.begin_transaction()
+    assert 55 < clock.now - began <= 61, "default.api.timeout.ms is 60 s"
+
+
+@pytest.mark.parametrize("end", ["commit_transaction", "abort_transaction"])
+def test_all_that_an_end_asks_has_the_time_of_one_call(brokers, producer, level, clock, end):
+    """Of which version transactions are is asked for first, by a connection that may be new."""
+    writer = producer(transactional_id="mine")
+    writer.begin_transaction()
+    writer.send(ROWS)
+    writer.flush()
+    told = versions(brokers, level)
+
+    def tell_slowly(call):
+        clock.sleep(8)
+        return told(call)
+
+    brokers.on("ApiVersions", tell_slowly, told)
+    brokers.on("EndTxn", EndTxnResponse(error_code=_LOADING))
+    brokers.hang_up()
+    brokers.wait_until_left()
+    began = clock.now
+    with pytest.raises(KafkaProtoError, match="COORDINATOR_LOAD_IN_PROGRESS"):
+        getattr(writer, end)()
+    assert 55 < clock.now - began <= 61, "default.api.timeout.ms is 60 s"
+
+
+@pytest.mark.parametrize("level", [1], indirect=True)
+def test_offsets_are_announced_and_committed_in_the_time_of_one_call(
+    brokers, producer, level, clock
+):
+    del level
+    writer = producer(transactional_id="mine")
+    writer.begin_transaction()
+
+    def announced(_):
+        clock.sleep(20)
+        return add_offsets_to_txn.AddOffsetsToTxnResponse()
+
+    brokers.on("AddOffsetsToTxn", announced)
+    brokers.on("TxnOffsetCommit", refused_by("TxnOffsetCommit", _LOADING))
+    began = clock.now
+    with pytest.raises(BrokerError, match="COORDINATOR_LOAD_IN_PROGRESS"):
+        writer.send_offsets_to_transaction({ONE: 5}, "readers")
     assert 55 < clock.now - began <= 61, "default.api.timeout.ms is 60 s"
 
 
