@@ -135,12 +135,17 @@ class Link:
             topic_data=_topics(chosen),
         )
         is_answered = config.acks != 0
-        stall_s = _STALL_S if is_answered else None
-        connection.send(request, deadline, version, is_answered=is_answered, stall_s=stall_s)
-        if is_answered:
+        if is_answered:  # before: of what is sent and not noted, as by Ctrl-C, nobody hears out
             batches = {queue.partition: (queue, batch) for queue, batch in chosen}
             topics = {queue.topic_id or NO_ID: queue.partition.topic for queue, _ in chosen}
             self.sent.append(SentProduce(batches, topics, deadline))
+        stall_s = _STALL_S if is_answered else None
+        try:
+            connection.send(request, deadline, version, is_answered=is_answered, stall_s=stall_s)
+        except KafkaProtoError:
+            if is_answered:
+                self.sent.pop()
+            raise
 
     def hear_out(self, deadline: Deadline) -> Iterator[tuple[SentProduce, ProduceResponse]]:
         """Wait for all answers, and give each with what it is to.

@@ -1,5 +1,6 @@
 """What a failure costs: one wait for one reason, no try that was not sent, no others' time."""
 
+import itertools
 import socket
 import threading
 import time
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_kafkaproto.client import Producer, ProducerRecord
-from pyspark_kafkaproto.client.writing import sending
+from pyspark_kafkaproto.client.writing import links, sending
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import BrokerError, DeadlineExceeded
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
@@ -19,6 +20,7 @@ from tests.fake_broker import DEFAULT, STALL, FakeTopic, Fault, close, metadata,
 from tests.fake_log import FakeLog
 from tests.fake_login import AS_KEYWORDS, logged_in, want_login
 from tests.fake_produce import Written, produce, refusing, values, write
+from tests.interrupted import Interrupted
 from tests.unit.client.faults import wait_until_answered, while_others_are_sent
 
 SLOW_S = 1.0  # the first wait after a failure, in tests of what it costs
@@ -495,6 +497,25 @@ def test_nor_does_one_that_has_throttled_the_producer_before(brokers, sharing):
     with sharing() as writer:
         assert took(lambda: writer.send(numbered(1, 1, 0) + numbered(1, 1, 1))) < 1
     assert values(brokers.logs["orders", 0]) == expected(2)
+
+
+def test_an_interrupted_send_leaves_others_no_connection_with_an_answer_to_come(sharing):
+    """Nobody would take it, so nobody could use that connection, and nothing would close it."""
+    met = 0
+    for nth in itertools.count(1):
+        writer = sharing()
+        writer.send(numbered(1))
+        writer.flush()
+        try:
+            with Interrupted(nth, {links.__file__}):
+                writer.send(numbered(1, 1))
+        except KeyboardInterrupt:
+            met += 1
+            assert not pool.connections_for(writer.config.client).is_busy
+        else:
+            writer.abandon()
+            break
+    assert met > 5
 
 
 @pytest.mark.slow
