@@ -422,8 +422,11 @@ class _Line:
                 version = self.connection.version_for(kind, *self._versions)
                 self.connection.send(request, self._soon(), version)
                 self.wait_anew()
+            except Throttled as error:  # nothing of it left; what was sent before is answered yet
+                self._fail(error, [self.sent.pop()])
             except KafkaProtoError as error:
-                self._fail(error)
+                self._fail(error, self.sent)
+                self.sent.clear()
 
     @property
     def _has_room(self) -> bool:
@@ -437,7 +440,8 @@ class _Line:
             try:
                 reply = self.connection.receive(self.due)
             except KafkaProtoError as error:
-                self._fail(error)
+                self._fail(error, self.sent)
+                self.sent.clear()
             else:
                 self._answers[self.sent.popleft()] = reply.message
                 self.wait_anew()
@@ -454,12 +458,11 @@ class _Line:
     def _soon(self) -> Deadline:
         return self._deadline.sooner(self._router.config.request_timeout_s)
 
-    def _fail(self, error: KafkaProtoError) -> None:
+    def _fail(self, error: KafkaProtoError, failed: Iterable[int]) -> None:
         """What is lost with a connection is every answer that it owes, and what was to follow."""
         self._router.note_failure(self._place, error)
-        for number in (*self.sent, *(number for number, _ in self.unsent)):
+        for number in (*failed, *(number for number, _ in self.unsent)):
             self._answers[number] = error
-        self.sent.clear()
         self.unsent.clear()
 
 

@@ -12,6 +12,7 @@ from pyspark_kafkaproto.errors import (
     ConnectionFailed,
     KafkaProtoError,
     RemoteProtocolError,
+    Throttled,
 )
 from pyspark_kafkaproto.messages.create_acls import CreateAclsResponse
 from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
@@ -93,6 +94,25 @@ def test_what_is_in_flight_is_answered_before_a_login_is_renewed(brokers, kafka_
     assert behind == (0 if isinstance(again, Fault) else 20 - before)
     are_answers = [isinstance(answer, MetadataResponse) for answer in answers]
     assert are_answers == [True] * (before + behind) + [False] * (20 - before - behind)
+
+
+def test_what_is_in_flight_as_a_broker_throttles_is_answered_all_the_same(brokers, kafka):
+    """Only what did not leave is told not to have: of that others say that nothing was done."""
+
+    def throttled(call):
+        answer = metadata(brokers, call)
+        return MetadataResponse(
+            brokers=answer.brokers, topics=answer.topics, throttle_time_ms=100_000
+        )
+
+    brokers.on("Metadata", throttled)
+    questions = [(Endpoint.parse(brokers.address()), MetadataRequest(topics=()))] * 20
+    answers = send_all(kafka._router, questions, Deadline.after(5))
+    asked = len(brokers.asked("Metadata"))
+    assert 1 < asked < 20
+    are_answers = [isinstance(answer, MetadataResponse) for answer in answers]
+    assert are_answers == [True] * asked + [False] * (20 - asked)
+    assert all(isinstance(answer, Throttled) for answer in answers[asked:])
 
 
 def test_only_what_moved_is_asked_for_again(brokers, kafka, clock):
