@@ -352,6 +352,7 @@ def _end(
             None
             if has_version_2(router, {writer.transactional_id for writer in writers})
             else _LAST_END_WITHOUT_BUMP,
+            note_unsent=asked.subtract,
         )
         return ask(router, question, writers, partial(_places, router))
 

@@ -15,10 +15,12 @@ from pyspark_kafkaproto.client.writing import coalescing, compressing, gathering
 from pyspark_kafkaproto.client.writing.queues import PartitionQueue
 from pyspark_kafkaproto.client.writing.refusals import REASON_HEADER, RecordRefused
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
+from pyspark_kafkaproto.cluster import transactions as coordination
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConfigError,
+    ConnectionFailed,
     KafkaProtoError,
     LocalProtocolError,
     RemoteProtocolError,
@@ -29,6 +31,7 @@ from pyspark_kafkaproto.messages.end_txn import EndTxnResponse
 from pyspark_kafkaproto.messages.init_producer_id import InitProducerIdResponse
 from pyspark_kafkaproto.messages.produce import ProduceResponse
 from pyspark_kafkaproto.net import Deadline
+from pyspark_kafkaproto.net.transport import Transport
 from pyspark_kafkaproto.records import compression
 from tests.examples import first
 from tests.fake_broker import DEFAULT, STALL, close
@@ -1005,6 +1008,35 @@ def test_a_commit_that_had_to_wait_for_another_end_was_not_done(brokers, produce
     with pytest.raises(BrokerError) as caught:
         writer.commit_transaction()
     assert len(brokers.asked("EndTxn")) == 3
+    assert "earlier try" not in str(caught.value)
+
+
+@pytest.mark.parametrize("code", [47, 48, 90])
+def test_a_commit_whose_first_try_never_left_was_not_done(
+    brokers, producer, level, code, monkeypatch
+):
+    """Its coordinator went away just then, and took no connection."""
+    del level
+    writer = known(producer(transactional_id="mine"))
+    brokers.on("EndTxn", EndTxnResponse(error_code=code))
+    is_version_2, connect = coordination.has_version_2, Transport.connect
+
+    def refuse(*_):
+        monkeypatch.setattr(Transport, "connect", connect)
+        raise ConnectionFailed("a broker", "connect", "nobody listens")
+
+    def told(*args):
+        found = is_version_2(*args)
+        brokers.hang_up()
+        brokers.wait_until_left()
+        monkeypatch.setattr(Transport, "connect", refuse)
+        return found
+
+    monkeypatch.setattr(coordination, "has_version_2", told)
+    with pytest.raises(BrokerError) as caught:
+        writer.commit_transaction()
+    assert Transport.connect == connect, "it was refused"
+    assert len(brokers.asked("EndTxn")) == 1
     assert "earlier try" not in str(caught.value)
 
 
