@@ -35,6 +35,7 @@ from pyspark_kafkaproto.records import compression as _compression
 cdef enum:
     ATTRIBUTES_POS = 21
     MIN_LENGTH_V2 = 49
+    NOGIL_BYTES = 32 << 10  # below, other threads gain less than giving way to them costs
 
 cdef object crc32c = _compression.crc32c
 folds = bool(may_fold_crc32c())  # CRCs; where it cannot, or is told not to, the package does
@@ -169,8 +170,13 @@ cdef class Block:
         """What it has to be, by the bytes."""
         cdef const uint8_t *summed = self.data + batch.pos + ATTRIBUTES_POS
         cdef size_t size = batch.stop - batch.pos - ATTRIBUTES_POS
+        cdef uint32_t crc
         if self.folds:
-            return fold_crc32c(summed, size)
+            if size < NOGIL_BYTES:
+                return fold_crc32c(summed, size)
+            with nogil:
+                crc = fold_crc32c(summed, size)
+            return crc
         self.summed.data = summed
         self.summed.size = size
         return crc32c(self.summed)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import random
+import sys
+import threading
+import time
+from functools import partial
 
 import crc32c
 import pytest
@@ -78,3 +82,29 @@ def test_both_ways_say_what_crc_it_should_be():
     expected = int.from_bytes(batch[17:21])
     batch[17:21] = bytes(4)
     assert f"{expected:#010x}" in refusal(bytes(batch))
+
+
+@pytest.mark.usefixtures("_way", "_trusted")
+def test_other_threads_go_on_beside_the_crc_of_a_large_batch():
+    batch = batch_of(bytes(64 << 20))[:-1] + b"x"  # so that its CRC is all that is worked out
+    until = time.monotonic() + 30
+    while not goes_on_beside(partial(pytest.raises, pytest.fail.Exception, is_sound, batch)):
+        assert time.monotonic() < until, "no thread goes on"
+
+
+def goes_on_beside(work) -> bool:
+    """Whether a thread that may go on does so before `work` has ended, as it is given way to."""
+    ended, may_go_on, seen = False, threading.Lock(), []
+    may_go_on.acquire()
+    other = threading.Thread(target=lambda: may_go_on.acquire() and seen.append(ended))
+    other.start()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(600)  # no thread is made to give way
+    try:
+        may_go_on.release()
+        work()
+        ended = True
+    finally:
+        sys.setswitchinterval(interval)
+    other.join()
+    return not seen[0]
