@@ -5,6 +5,7 @@ from pathlib import Path
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.errors import CCompilerError
 
 NATIVE = sorted(Path("pyspark_kafkaproto").glob("*/*.pyx"))
 
@@ -15,10 +16,18 @@ class Build(build_ext):
     def build_extension(self, ext: Extension) -> None:
         """Where it fails, a folder of builds (`build`) may still have an older one."""
         try:
-            super().build_extension(ext)
+            self.build_with_or_without_folding(ext)
         except Exception:
             Path(self.get_ext_fullpath(ext.name)).unlink(missing_ok=True)
             raise
+
+    def build_with_or_without_folding(self, ext: Extension) -> None:
+        """Some compilers have not all of it (`_crc32c.pxd`): they are to build all else."""
+        try:
+            super().build_extension(ext)
+        except CCompilerError:
+            ext.extra_compile_args = [*ext.extra_compile_args, "-DNO_FOLDING"]
+            super().build_extension(ext)
 
     def copy_extensions_to_source(self) -> None:
         """What was built, and nothing else, is beside the sources then."""

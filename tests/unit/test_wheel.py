@@ -38,6 +38,16 @@ case "$*" in *_block.c*) exit 1 ;; esac
 while [ "$1" != -o ]; do shift; done
 echo built >"$2"
 """
+# Makes whatever it is to make, but for what only some compilers know of.
+SIMPLE_COMPILER = """#!/bin/sh
+case "$*" in
+    *-DNO_FOLDING*) made=plain ;;
+    *"_block.c "*) exit 1 ;;
+    *) made=built ;;
+esac
+while [ "$1" != -o ]; do shift; done
+echo $made >"$2"
+"""
 # As pyspark/sql/worker/lookup_data_sources.py looks for sources.
 LOOK_UP = """
 from pkgutil import iter_modules
@@ -124,16 +134,33 @@ def test_a_part_that_cannot_be_built_leaves_none_of_an_older_build(tmp_path):
         older = source.with_suffix(suffix)
         older.touch()
         os.utime(older, (0, 0))  # setuptools replaces nothing of the same second
-    compiler = tmp_path / "compiler"
-    compiler.write_text(COMPILER)
-    compiler.chmod(0o755)
-    subprocess.run(
-        [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
-        check=True,
-        env=os.environ | {"CC": str(compiler)},
-        cwd=tmp_path,
-    )
+    build_with(COMPILER, tmp_path)
     left = {path.name: path.read_text() for path in tmp_path.glob(f"*/*/*{suffix}")}
     assert len(left) == len(NATIVE) - 1
     assert f"_block{suffix}" not in left
     assert set(left.values()) == {"built\n"}
+
+
+@pytest.mark.slow
+def test_a_compiler_that_cannot_fold_builds_all_else(tmp_path):
+    """The part with CRCs by folding in it is that without which nothing native works."""
+    shutil.copy(ROOT / "setup.py", tmp_path)
+    (tmp_path / "pyspark_kafkaproto/records").mkdir(parents=True)
+    for native in ("_block", "_kernel"):
+        (tmp_path / f"pyspark_kafkaproto/records/{native}.pyx").touch()
+    build_with(SIMPLE_COMPILER, tmp_path)
+    objects = {path.name: path.read_text() for path in tmp_path.glob("build/**/*.o")}
+    assert objects == {"_block.o": "plain\n", "_kernel.o": "built\n"}
+    assert len(list(tmp_path.glob("*/*/*.so"))) == 2
+
+
+def build_with(compiler, folder):
+    script = folder / "compiler"
+    script.write_text(compiler)
+    script.chmod(0o755)
+    subprocess.run(
+        [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
+        check=True,
+        env=os.environ | {"CC": str(script)},
+        cwd=folder,
+    )
