@@ -59,6 +59,8 @@ _ENDPOINT_HANDLERS = (
     _PACKAGE + "oauthbearer.secured.OAuthBearerLoginCallbackHandler",
 )
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+# An @ behind such a beginning has no name and no secret before it: those may hold a slash, too.
+_HOST = re.compile(r"https?://(?:\[[^]@/]+\]|[^@:/]+)(?::[0-9]+)?/")
 _OAUTH_OPTIONS = re.compile(
     r"clientId|clientSecret|scope|extension_[A-Za-z]+"
     r"|unsecuredLoginStringClaim_\w+|unsecuredLoginLifetimeSeconds"
@@ -90,6 +92,17 @@ def _mechanism(name: str, given: str) -> str:
     if mechanism not in _MODULES:
         raise ConfigError(name, given, f"expected one of {', '.join(_MODULES)}")
     return mechanism
+
+
+def _store_location(name: str, given: str) -> str:
+    """A name of a file: what is taken for one is shown."""
+    if "-----BEGIN " in given:
+        store = name.removesuffix("location")
+        texts = f"{store}key and {store}certificate.chain"
+        if "truststore" in store:
+            texts = f"{store}certificates"
+        raise ConfigError(name, HIDDEN, f"expected the name of a file: PEM text goes into {texts}")
+    return given.strip()
 
 
 def _store_type(name: str, given: str) -> str:
@@ -131,11 +144,11 @@ def _login_callback(name: str, given: str) -> str:
 
 
 def _endpoint_url(name: str, given: str) -> str:
-    if not re.match(r"https?://[^/\s]", given.strip()):
-        raise ConfigError(name, given, "expected https://host/path")
-    if "@" in given.strip().split("/")[2]:
+    if "@" in given and not _HOST.match(given.strip()):
         why = "expected https://host/path: clientId and clientSecret stand in sasl.jaas.config"
         raise ConfigError(name, HIDDEN, why)
+    if not re.match(r"https?://[^/\s]", given.strip()):
+        raise ConfigError(name, given, "expected https://host/path")
     # Those pay for the room of URLs who have one.
     from urllib.parse import urlsplit  # noqa: PLC0415
 
@@ -169,11 +182,11 @@ class SecurityConfig:
         "ssl.endpoint.identification.algorithm", _identification, "https"
     )
     ssl_truststore_type: str | None = kafka_property("ssl.truststore.type", _store_type)
-    ssl_truststore_location: str | None = kafka_property("ssl.truststore.location", text)
+    ssl_truststore_location: str | None = kafka_property("ssl.truststore.location", _store_location)
     ssl_truststore_certificates: str | None = kafka_property("ssl.truststore.certificates", text)
     ssl_truststore_password: Secret | None = kafka_property("ssl.truststore.password", secret)
     ssl_keystore_type: str | None = kafka_property("ssl.keystore.type", _store_type)
-    ssl_keystore_location: str | None = kafka_property("ssl.keystore.location", text)
+    ssl_keystore_location: str | None = kafka_property("ssl.keystore.location", _store_location)
     ssl_keystore_key: Secret | None = kafka_property("ssl.keystore.key", secret)
     # A secret to Java, too: one file often holds the key with the chain.
     ssl_keystore_certificate_chain: Secret | None = kafka_property(

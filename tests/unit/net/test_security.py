@@ -72,7 +72,10 @@ GOOD = [
         "sasl_login_callback",
         "my.tokens:give",
     ),
-    (WITH_OAUTH, "sasl.oauthbearer.token.endpoint.url", URL, "sasl_token_endpoint_url", URL),
+    *(
+        (WITH_OAUTH, "sasl.oauthbearer.token.endpoint.url", url, "sasl_token_endpoint_url", url)
+        for url in (URL, "https://host/@us/token", "https://[::1]:8443/@us", "http://host:80/?a=@")
+    ),
     (
         WITH_OAUTH,
         "sasl.oauthbearer.client.credentials.client.id",
@@ -91,13 +94,34 @@ GOOD = [
     (WITH_OAUTH, "sasl.oauthbearer.header.urlencode", "true", "sasl_oauth_urlencodes", True),
 ]
 
+PEM_TEXT = "-----BEGIN PRIVATE KEY----- hunter2 -----END PRIVATE KEY-----"
+
 # what is given, the property that is named, a part of what is said
 BAD = [
-    (
-        WITH_OAUTH | {"sasl.oauthbearer.token.endpoint.url": "https://me:hunter2@host/token"},
-        "sasl.oauthbearer.token.endpoint.url",
-        "stand in sasl.jaas.config",
+    *(
+        (
+            WITH_OAUTH | {"sasl.oauthbearer.token.endpoint.url": url},
+            "sasl.oauthbearer.token.endpoint.url",
+            "stand in sasl.jaas.config",
+        )
+        for url in (
+            "https://me:hunter2@host/token",
+            "https://me:hunter2/+A==@host/token",
+            "https:/me:hunter2@host/token",
+            "me:hunter2@host/token",
+        )
     ),
+    *(
+        (SSL | {f"ssl.{store}.location": PEM_TEXT}, f"ssl.{store}.location", said)
+        for store, said in (
+            (
+                "keystore",
+                "goes into kafka.ssl.keystore.key and kafka.ssl.keystore.certificate.chain",
+            ),
+            ("truststore", "goes into kafka.ssl.truststore.certificates"),
+        )
+    ),
+    (WITH_PEM | {"ssl.keystore.location": PEM_TEXT}, "ssl.keystore.location", "name of a file"),
     *(
         (
             given | {"sasl.jaas.config": given["sasl.jaas.config"].replace("hunter2", "\udce4")},
