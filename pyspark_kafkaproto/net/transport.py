@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import functools
+import os
 import re
 import select
 import socket
@@ -83,10 +84,6 @@ class Transport:
         self._sock = sock
         self._timeout_s = 0.0  # as it is set
         sock.settimeout(None)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        _widen_window(sock)
-        # As Java's client: a peer that is gone without a word is noticed some time.
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
     @classmethod
     def connect(cls, endpoint: Endpoint, deadline: Deadline, first: int = 0) -> Transport:
@@ -234,8 +231,12 @@ class Transport:
         self._sock.close()
 
     def local_address(self) -> str:
-        """Our end, for logs and captures."""
-        host, port = self._sock.getsockname()[:2]
+        """Our end, for logs and captures; ConnectionFailed where the peer has hung up by now."""
+        try:
+            host, port = self._sock.getsockname()[:2]
+        except OSError as error:
+            reason = str(_as_reset(error).strerror)
+            raise ConnectionFailed(str(self.endpoint), "connect", reason) from error
         return str(Endpoint(host, port))
 
     def _left_s(self, deadline: Deadline, stage: str) -> float:
@@ -266,6 +267,23 @@ class Transport:
         if error.errno in _TIMED_OUT:
             return DeadlineExceeded(f"broker {self.endpoint}: {stage}", deadline.timeout_s)
         return ConnectionFailed(str(self.endpoint), stage, reason_of(error, deadline))
+
+
+def _set_up(sock: socket.socket) -> None:
+    try:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # As Java's client: a peer that is gone without a word is noticed some time.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    except OSError as error:
+        raise _as_reset(error) from None
+    _widen_window(sock)
+
+
+def _as_reset(error: OSError) -> OSError:
+    """What a socket that the peer has ended refuses is invalid to macOS, whatever it is."""
+    if error.errno != errno.EINVAL:
+        return error
+    return ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
 
 
 def _widen_window(sock: socket.socket) -> None:
@@ -352,6 +370,7 @@ def _open(
     try:
         sock.settimeout(max(0.001, deadline.remaining_s))
         sock.connect(address)
+        _set_up(sock)
     except BaseException:
         sock.close()
         raise

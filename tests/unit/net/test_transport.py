@@ -1,5 +1,6 @@
 """The byte stream: which stage failed, and that nothing outlasts its deadline."""
 
+import errno
 import signal
 import socket
 import sys
@@ -178,6 +179,31 @@ def test_refused_port_fails_to_connect(unused_ports):
     with pytest.raises(ConnectionFailed, match=r"127\.0\.0\.1: Connection refused") as caught:
         Transport.connect(Endpoint("127.0.0.1", port), Deadline.after(5))
     assert (caught.value.stage, caught.value.broker) == ("connect", f"127.0.0.1:{port}")
+
+
+class _Ended(socket.socket):
+    """As on macOS, where what the peer has ended takes no options and has no address."""
+
+    def refuse(self, *_):
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    setsockopt = getsockname = refuse
+
+
+def test_who_hangs_up_as_soon_as_it_is_reached_fails_to_connect(monkeypatch, peer):
+    monkeypatch.setattr(socket, "socket", _Ended)
+    with pytest.raises(ConnectionFailed, match=r"connect failed: .*: Connection reset") as caught:
+        Transport.connect(peer.endpoint, Deadline.after(5))
+    assert caught.value.stage == "connect"
+
+
+def test_who_has_hung_up_by_the_time_it_is_asked_for_has_no_address(joined, monkeypatch):
+    transport, _ = joined
+    with _Ended() as ended:
+        monkeypatch.setattr(transport, "_sock", ended)
+        with pytest.raises(ConnectionFailed, match="Connection reset"):
+            transport.local_address()
+        monkeypatch.undo()
 
 
 def _unanswering():
