@@ -394,10 +394,12 @@ class Connection:
         """
         with _closing_on_error(self):
             self._outgoing.send_rest(deadline)
-            is_due = time.monotonic() >= self._renew_login_at
-            if is_due and not self._incoming.in_flight:
-                self._renew_login_at = float("inf")  # what is said here is sent like all else
-                self._log_in(deadline)
+        if self._incoming.in_flight or time.monotonic() < self._renew_login_at:
+            return
+        self._keep_quiet(deadline)  # nothing is under way: who may not wait keeps the connection
+        with _closing_on_error(self):
+            self._renew_login_at = float("inf")  # what is said here is sent like all else
+            self._log_in(deadline)
 
     def _log_in(self, deadline: Deadline) -> None:
         # Those pay for hashes, and for what asks for tokens, who log in.

@@ -10,8 +10,13 @@ from contextlib import closing
 
 import pytest
 
-from pyspark_kafkaproto.errors import AuthenticationFailed, BrokerError, ConnectionFailed
-from pyspark_kafkaproto.messages.metadata import MetadataRequest
+from pyspark_kafkaproto.errors import (
+    AuthenticationFailed,
+    BrokerError,
+    ConnectionFailed,
+    Throttled,
+)
+from pyspark_kafkaproto.messages.metadata import MetadataRequest, MetadataResponse
 from pyspark_kafkaproto.messages.sasl_authenticate import SaslAuthenticateResponse
 from pyspark_kafkaproto.messages.sasl_handshake import SaslHandshakeResponse
 from pyspark_kafkaproto.net import (
@@ -192,6 +197,23 @@ def test_a_renewal_that_is_refused_closes(cluster, monkeypatch):
             connection.send(ALL_TOPICS, soon())
         assert not connection.is_open
         assert connection.in_flight == 0
+
+
+def test_a_renewal_that_would_have_to_wait_too_long_keeps_the_connection(cluster, monkeypatch):
+    """As all else that a broker that wants silence is not told (KIP-219)."""
+    cluster.on("SaslAuthenticate", logged_in(100))
+    cluster.on("Metadata", MetadataResponse(throttle_time_ms=300_000))
+    with opened(cluster) as connection:
+        connection.request(ALL_TOPICS, soon())
+        monkeypatch.setattr(connection_module, "time", _Later(96))
+        for _ in range(2):
+            with pytest.raises(Throttled):
+                connection.request(ALL_TOPICS, soon())
+            assert connection.is_idle
+        monkeypatch.setattr(connection_module, "time", _Later(400))
+        connection.request(ALL_TOPICS, soon())
+    order = [call.api for call in cluster.calls]
+    assert order[3:] == ["Metadata", "SaslHandshake", "SaslAuthenticate", "Metadata"]
 
 
 @pytest.fixture
