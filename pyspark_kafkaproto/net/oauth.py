@@ -12,6 +12,7 @@ import functools
 import http.client
 import json
 import logging
+import os
 import re
 import ssl
 import threading
@@ -184,16 +185,16 @@ def _from_endpoint(config: SecurityConfig, options: Mapping[str, str], deadline:
         answer = call_within(ask, deadline)
     except _Refused as error:
         raise _refused(config, url, error) from None
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # the latter of a name with parts that none has
         reason = getattr(error, "reason", None) or error
         if isinstance(reason, ssl.SSLCertVerificationError):
             why = f"the token endpoint's certificate is not accepted ({reason.verify_message}): it "
             why += "has to be signed by an authority of this system (SSL_CERT_FILE may name a file "
             why += "of others), be valid today, and be for the host of the URL"
             raise AuthenticationFailed(url, OAUTHBEARER, why) from None
-        raise ConnectionFailed(url, "token", f"the token endpoint: {reason}") from None
+        raise ConnectionFailed(url, "token", f"{_asked(url)}: {reason}") from None
     except http.client.HTTPException as error:
-        why = f"the token endpoint does not answer in HTTP ({type(error).__name__}): check "
+        why = f"{_asked(url)} does not answer in HTTP ({type(error).__name__}): check "
         why += config.named("sasl.oauthbearer.token.endpoint.url")
         raise ConnectionFailed(url, "token", why) from None
     try:
@@ -262,14 +263,26 @@ def _refused(
     config: SecurityConfig, url: str, error: _Refused
 ) -> AuthenticationFailed | ConnectionFailed:
     if error.code in _TRY_AGAIN:
-        return ConnectionFailed(url, "token", f"the token endpoint answers HTTP {error.code}")
+        return ConnectionFailed(url, "token", f"{_asked(url)} answers HTTP {error.code}")
     try:
         said = json.loads(error.body)["error"]
     except _NOT_THAT_JSON:
         said = error.reason
-    detail = f"the token endpoint answers HTTP {error.code} {str(said)[:_SHOWN_CHARACTERS]!r}"
+    detail = f"{_asked(url)} answers HTTP {error.code} {str(said)[:_SHOWN_CHARACTERS]!r}"
     advice = f"check clientId, clientSecret and scope in {config.named('sasl.jaas.config')}"
+    if error.code == http.HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
+        advice = "check the name and the password that the proxy's URL has"
     return AuthenticationFailed(url, OAUTHBEARER, f"{detail}: {advice}")
+
+
+def _asked(url: str) -> str:
+    """Who failed: where there is a proxy, it may be that as well."""
+    parts = urllib.parse.urlsplit(url)
+    name = f"{parts.scheme}_proxy"
+    given = [one for one in (name, name.upper()) if os.environ.get(one)]
+    if not given or urllib.request.proxy_bypass(parts.netloc):
+        return "the token endpoint"
+    return f"the token endpoint (asked through the proxy that {given[0]} names)"
 
 
 # Unsecured

@@ -261,6 +261,39 @@ def test_an_endpoint_that_is_not_there_is_worth_a_retry(endpoint, unused_ports):
         token(with_endpoint(endpoint))
 
 
+@pytest.mark.parametrize("host", ["a" * 64, "host..example"])
+def test_an_endpoint_whose_name_is_none_is_named(endpoint, host):
+    endpoint.url = f"http://{host}/token"
+    with pytest.raises(ConnectionFailed, match=r"the token endpoint: .*label") as caught:
+        token(with_endpoint(endpoint))
+    assert caught.value.broker == endpoint.url
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["http_proxy", "HTTP_PROXY"])
+def test_a_proxy_that_is_not_there_is_not_taken_for_the_endpoint(
+    endpoint, unused_ports, monkeypatch, name
+):
+    monkeypatch.setenv(name, f"http://me:hunter2@127.0.0.1:{unused_ports(1)[0]}")
+    endpoint.url = "http://login.example/token"
+    said = rf"token endpoint \(asked through the proxy that {name} names\): .*refused"
+    with pytest.raises(ConnectionFailed, match=said) as caught:
+        token(with_endpoint(endpoint))
+    assert "hunter2" not in str(caught.value)
+    monkeypatch.setenv("no_proxy", "login.example")
+    with pytest.raises(ConnectionFailed, match="the token endpoint: "):
+        token(with_endpoint(endpoint))
+
+
+def test_what_a_proxy_refuses_is_not_taken_for_the_endpoints_word(endpoint, monkeypatch):
+    monkeypatch.setenv("http_proxy", endpoint.url)
+    endpoint.url = "http://login.example/token"
+    endpoint.answers.append((407, {}, b""))
+    said = r"proxy that http_proxy names\) answers HTTP 407 .*that the proxy's URL has"
+    with pytest.raises(AuthenticationFailed, match=said):
+        token(with_endpoint(endpoint))
+
+
 def take_request(connection):
     """All of it, in pieces as it comes: what is not read makes a connection's end a reset."""
     with connection.makefile("rb") as request:
