@@ -23,7 +23,13 @@ from pyspark_kafkaproto.net.deadline import Deadline
 from pyspark_kafkaproto.net.secret import HIDDEN
 from pyspark_kafkaproto.net.security import SecurityConfig
 from pyspark_kafkaproto.net.stores import KeyPair, own_identity, trusted_certificates
-from pyspark_kafkaproto.net.transport import TLS_STAGE, Endpoint, Transport, open_socket
+from pyspark_kafkaproto.net.transport import (
+    CLOSED,
+    TLS_STAGE,
+    Endpoint,
+    Transport,
+    open_socket,
+)
 
 _TLS = "TLS"
 
@@ -165,6 +171,11 @@ class TlsTransport(Transport):
             # In TLS 1.3 the broker looks at our certificate after we are done with the handshake.
             return AuthenticationFailed(str(self.endpoint), _TLS, refusal)
         return super()._failed(stage, error, deadline)
+
+    def _why(self, error: OSError) -> str:
+        """An end without TLS's own word for it is OpenSSL's `EOF occurred in violation of …`."""
+        is_end = isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError))
+        return CLOSED if is_end else super()._why(error)
 
 
 def make_context(config: SecurityConfig) -> ssl.SSLContext:

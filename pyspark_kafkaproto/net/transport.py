@@ -37,6 +37,7 @@ _ENDPOINT = re.compile(
 )
 
 TLS_STAGE = "TLS handshake"  # between `connect` and `handshake`
+CLOSED = "the broker closed the connection"
 
 # struct timeval: two native longs on every platform that has SO_RCVTIMEO in this form.
 _TIMEVAL = struct.Struct("@ll")
@@ -112,7 +113,7 @@ class Transport:
             if not count and timeout_s > 0 and self._takes_more(timeout_s):
                 count = self._send_at_once(pieces)
         except OSError as error:
-            raise ConnectionFailed(str(self.endpoint), "send", str(error)) from error
+            raise ConnectionFailed(str(self.endpoint), "send", self._why(error)) from error
         return count
 
     def _send_at_once(self, pieces: Sequence[memoryview]) -> int:
@@ -209,8 +210,7 @@ class Transport:
         return count
 
     def _ended(self) -> ConnectionFailed:
-        reason = "the broker closed the connection"
-        return ConnectionFailed(str(self.endpoint), "receive", reason)
+        return ConnectionFailed(str(self.endpoint), "receive", CLOSED)
 
     def is_readable(self) -> bool:
         """Whether a receive finds something at once: bytes, or the end."""
@@ -266,7 +266,10 @@ class Transport:
     def _failed(self, stage: str, error: OSError, deadline: Deadline) -> KafkaProtoError:
         if error.errno in _TIMED_OUT:
             return DeadlineExceeded(f"broker {self.endpoint}: {stage}", deadline.timeout_s)
-        return ConnectionFailed(str(self.endpoint), stage, reason_of(error, deadline))
+        return ConnectionFailed(str(self.endpoint), stage, self._why(error))
+
+    def _why(self, error: OSError) -> str:
+        return error.strerror or str(error)
 
 
 def _set_up(sock: socket.socket) -> None:

@@ -238,6 +238,29 @@ def test_peer_that_closes_is_seen(broker, authority):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("at_once", [False, True])
+def test_peer_that_is_gone_takes_nothing_more(broker, authority, at_once):
+    with (
+        broker(handle=lambda sock: sock.recv(1)) as endpoint,
+        closing(connect_tls(endpoint, config(authority), soon())) as transport,
+        pytest.raises(ConnectionFailed) as caught,
+    ):
+        send_on_and_on(transport, at_once=at_once)
+    assert caught.value.stage == "send"
+    # No words of OpenSSL's, nor the system's numbers.
+    assert caught.value.reason in {"the broker closed the connection", "Broken pipe"}
+
+
+def send_on_and_on(transport, *, at_once):
+    deadline = soon()
+    while not deadline.has_passed:
+        if at_once:
+            transport.send_some([memoryview(b"more")])
+        else:
+            transport.send(b"more", deadline)
+
+
+@pytest.mark.slow
 def test_peer_that_talks_unasked_is_seen_and_still_heard(broker, authority):
     def talk(sock):
         sock.sendall(b"unasked")
