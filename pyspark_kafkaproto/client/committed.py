@@ -33,6 +33,9 @@ def plan_ranges(
 ) -> list[OffsetRange]:
     """Per partition what lies between the group's committed offset and the latest one, sorted.
 
+    Under read_committed the latest one is where the first open transaction begins; where the group
+    has read beyond that, there is nothing to read until it has ended.
+
     Args:
         cluster: whom to ask.
         topics: names; all of their partitions are planned, those without news too.
@@ -57,7 +60,7 @@ def plan_ranges(
         check_commits(cluster, "group", group)
     earliest = cluster.get_earliest_leader_offsets(partitions)
     latest = cluster.believed(
-        lambda: cluster.get_latest_leader_offsets(partitions),
+        lambda: _ends_for(cluster, committed, partitions),
         lambda latest: all(committed[item] <= latest[item] for item in committed),
     )
     outside = {
@@ -71,6 +74,24 @@ def plan_ranges(
     starts = {**first, **committed}
     ranges = [OffsetRange(*item, starts[item], latest[item]) for item in sorted(partitions)]
     return ranges if max_records is None else cap_ranges(ranges, max_records)
+
+
+def _ends_for(
+    cluster: KafkaCluster,
+    committed: Mapping[TopicPartition, int],
+    partitions: Collection[TopicPartition],
+) -> dict[TopicPartition, int]:
+    """Where each partition ends; where the group is, if that is behind an open transaction.
+
+    A run, or a member, that was read_uncommitted has read there: nothing is gone, and going back to
+    where the transaction begins would read it again.
+    """
+    ends = cluster.get_latest_leader_offsets(partitions)
+    beyond = {item for item, offset in committed.items() if offset > ends[item]}
+    if not beyond or not cluster.config.is_read_committed:
+        return ends
+    written = cluster.get_high_watermarks(beyond)
+    return ends | {item: committed[item] for item in beyond if committed[item] <= written[item]}
 
 
 def check_commits(

@@ -17,11 +17,15 @@ from pyspark_kafkaproto.errors import BrokerError, ConfigError
 
 
 class Cluster:
-    """A cluster with one topic `orders`, and a group `g`; `truth` is what others say of ends."""
+    """A cluster with one topic `orders`, and a group `g`; `truth` is what others say of ends.
 
-    def __init__(self, earliest=(0,), latest=(10,), committed=None, truth=None):
+    With `written`, where logs end, `latest` is where transactions are open, for read_committed.
+    """
+
+    def __init__(self, earliest=(0,), latest=(10,), committed=None, truth=None, written=None):
         self.earliest, self.latest, self.committed = earliest, latest, committed or {}
-        self.truth = truth or latest
+        self.truth, self.written = truth or latest, written
+        self.config = SimpleNamespace(is_read_committed=written is not None)
         self.type = None  # there is no such group yet
         self.members = ()
         self.topic_id = b"1" * 16
@@ -62,6 +66,9 @@ class Cluster:
 
     def get_latest_leader_offsets(self, partitions):
         return {item: self.latest[item.partition] for item in partitions}
+
+    def get_high_watermarks(self, partitions):
+        return {item: self.written[item.partition] for item in partitions}
 
     def set_consumer_offsets(self, group, offsets):
         assert group == "g"
@@ -109,6 +116,19 @@ def test_one_end_before_what_was_committed_is_enough_to_ask_others():
 def test_where_all_that_is_there_was_committed_nobody_else_is_asked():
     cluster = Cluster(earliest=[3, 0], latest=[7, 8], committed={0: 7, 1: 6}, truth=[10, 9])
     assert plan(cluster) == ranges((7, 7), (6, 8))
+
+
+def test_what_was_read_behind_an_open_transaction_is_neither_gone_nor_read_again():
+    """By a run, or a member, that was read_uncommitted: no other broker knows it better."""
+    logs = {"earliest": [0, 0], "latest": [5, 4], "written": [9, 6]}
+    cluster = Cluster(**logs, committed={0: 8, 1: 3}, truth=[7, 4])
+    assert plan(cluster) == ranges((8, 8), (3, 4))
+
+
+def test_what_lies_beyond_all_transactions_is_not_there():
+    cluster = Cluster(latest=[5], committed={0: 8}, written=[7])
+    with pytest.raises(ConfigError, match="committed offset 8 of orders-0, which holds 0 to 5"):
+        plan(cluster)
 
 
 @pytest.mark.parametrize("offset", [25, 5])
