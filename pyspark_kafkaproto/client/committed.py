@@ -10,17 +10,20 @@ A job that fails commits nothing, and plans the same ranges again. No member joi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
 from pyspark_kafkaproto.client.reading.ranges import OffsetRange
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.cluster.given import checked_each, whole
 from pyspark_kafkaproto.cluster.groups.described import STAYS
 from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.cluster.topology import made_again, numbers_by_topic
 from pyspark_kafkaproto.error_codes import GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
+
+_RANGE = 'OffsetRange("orders", 0, 23, 50)'
 
 
 def plan_ranges(
@@ -51,8 +54,9 @@ def plan_ranges(
     """
     if fallback not in {"earliest", "latest"}:
         raise ConfigError("fallback", fallback, "expected earliest or latest")
-    if max_records is not None and max_records < 1:
-        raise ConfigError("max_records", max_records, "expected 1 or more, or None")
+    most = None if max_records is None else whole(max_records)
+    if max_records is not None and (most is None or most < 1):
+        raise ConfigError("max_records", max_records, "expected a whole number, 1 or more, or None")
     check_set("topics", topics)
     partitions = cluster.get_partitions(set(topics))
     committed = cluster.get_consumer_offsets(group, partitions)
@@ -73,7 +77,7 @@ def plan_ranges(
     first: Mapping[TopicPartition, int] = earliest if fallback == "earliest" else latest
     starts = {**first, **committed}
     ranges = [OffsetRange(*item, starts[item], latest[item]) for item in sorted(partitions)]
-    return ranges if max_records is None else cap_ranges(ranges, max_records)
+    return ranges if most is None else cap_ranges(ranges, most)
 
 
 def _ends_for(
@@ -145,20 +149,19 @@ def cap_ranges(ranges: Sequence[OffsetRange], max_records: int) -> list[OffsetRa
     ]
 
 
-def commit_ranges(cluster: KafkaCluster, group: str, ranges: Collection[OffsetRange]) -> None:
+def commit_ranges(cluster: KafkaCluster, group: str, ranges: Iterable[OffsetRange]) -> None:
     """Commit the ends of `ranges`: what the next `plan_ranges` goes on from.
 
     Raises:
-        ConfigError: a range is open, or a partition has several.
+        ConfigError: a range is open, or none, or a partition has several.
         BrokerError: the commit was refused (the group has members, a topic is gone).
     """
-    cluster.set_consumer_offsets(group, _ends(ranges))
+    planned = checked_each("ranges", ranges, OffsetRange, _RANGE)
+    cluster.set_consumer_offsets(group, _ends(planned))
 
 
 @contextmanager
-def committing(
-    cluster: KafkaCluster, group: str, ranges: Collection[OffsetRange]
-) -> Iterator[None]:
+def committing(cluster: KafkaCluster, group: str, ranges: Iterable[OffsetRange]) -> Iterator[None]:
     """Commit `ranges` when the block inside succeeds, and nothing when it raises.
 
     Nor where the group has committed something else meanwhile: another run has read there, and this
@@ -167,20 +170,21 @@ def committing(
     read of the old one says nothing of where the next run goes on in the new one.
 
     Raises:
-        ConfigError: before the block: a range is open, or a partition has several; or it is a share
-            group, or is beyond the start of a range. After the block: it has moved meanwhile, or a
-            topic was made again.
+        ConfigError: before the block: a range is open, or none, or a partition has several; or it
+            is a share group, or is beyond the start of a range. After the block: it has moved
+            meanwhile, or a topic was made again.
         BrokerError: before the block: the group has members. After the block: the commit was
             refused.
     """
-    ends = _ends(ranges)
+    planned = checked_each("ranges", ranges, OffsetRange, _RANGE)
+    ends = _ends(planned)
     check_commits(cluster, "group", group, from_outside=True)
     topics = {item.topic for item in ends}
     ids = cluster.describe(topics).topic_ids
     before = cluster.get_consumer_offsets(group, set(ends))
-    for planned in ranges:
-        if before.get(planned.topic_partition, -1) > _closed(planned)[0]:
-            raise _read_since(group, planned, before[planned.topic_partition])
+    for item in planned:
+        if before.get(item.topic_partition, -1) > _closed(item)[0]:
+            raise _read_since(group, item, before[item.topic_partition])
     yield
     ids_now = cluster.believed(
         lambda: cluster.describe(topics).topic_ids, lambda found: not made_again(ids, found)
@@ -188,13 +192,13 @@ def committing(
     if again := made_again(ids, ids_now):
         raise _of_the_old_one(group, sorted(again))
     now = cluster.get_consumer_offsets(group, set(ends))
-    for item in sorted(ends):
-        if now.get(item) != before.get(item):
-            raise _moved(group, item, before.get(item), now.get(item))
+    for partition in sorted(ends):
+        if now.get(partition) != before.get(partition):
+            raise _moved(group, partition, before.get(partition), now.get(partition))
     cluster.set_consumer_offsets(group, ends)
 
 
-def _ends(ranges: Collection[OffsetRange]) -> dict[TopicPartition, int]:
+def _ends(ranges: Sequence[OffsetRange]) -> dict[TopicPartition, int]:
     ends = {item.topic_partition: _closed(item)[1] for item in ranges}
     if len(ends) < len(ranges):
         shown = ", ".join(map(str, sorted(map(str, ranges))))

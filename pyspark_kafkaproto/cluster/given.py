@@ -231,12 +231,12 @@ def _ids(given: object, last: int) -> list[int] | None:
 
 def within(number: object, last: int, *, least: int = 0) -> int | None:
     """`number` as an int; None where it is none from `least` to `last`."""
-    whole = _whole(number)
-    return whole if whole is not None and least <= whole <= last else None
+    found = whole(number)
+    return found if found is not None and least <= found <= last else None
 
 
-def _whole(number: object) -> int | None:
-    """As an int, NumPy's too; None where it is none."""
+def whole(number: object) -> int | None:
+    """`number` as an int, NumPy's too; None where it is none."""
     if isinstance(number, bool):
         return None
     try:

@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -157,6 +158,13 @@ def test_records_are_capped_in_proportion():
     assert plan(cluster, max_records=1) == ranges((0, 1), (5, 5), (0, 0))
 
 
+def test_a_cap_in_a_number_of_numpy_is_as_good():
+    """32 bits of it are too short to multiply."""
+    cluster = Cluster(earliest=[0, 0], latest=[2**31, 2**31])
+    half = ranges((0, 10**9), (0, 10**9))
+    assert plan(cluster, max_records=np.int32(2 * 10**9)) == half
+
+
 @pytest.mark.slow
 @given(st.lists(st.integers(0, 10**12), max_size=20), st.integers(1, 10**12))
 def test_cap_is_reached_and_never_passed(counts, most):
@@ -169,7 +177,12 @@ def test_cap_is_reached_and_never_passed(counts, most):
 
 @pytest.mark.parametrize(
     ("options", "text"),
-    [({"max_records": 0}, "max_records.*0.*1 or more"), ({"fallback": "now"}, "fallback.*'now'")],
+    [
+        ({"max_records": 0}, "max_records.*0.*1 or more"),
+        ({"max_records": 1e6}, "max_records.*1000000.0.*1 or more"),
+        ({"max_records": "5"}, "max_records.*'5'.*1 or more"),
+        ({"fallback": "now"}, "fallback.*'now'"),
+    ],
 )
 def test_bad_argument_is_named(options, text):
     with pytest.raises(ConfigError, match=text):
@@ -254,6 +267,13 @@ def test_a_commit_of_partitions_that_are_not_ours_is_no_concern():
     assert cluster.committed == {0: 10, 1: 7}
 
 
+def test_ranges_may_come_one_by_one():
+    cluster = Cluster(latest=(10, 10))
+    with committing(cluster, "g", iter(ranges((0, 7), (0, 4)))):
+        pass
+    assert cluster.committed == {0: 7, 1: 4}
+
+
 @pytest.mark.parametrize("failure", [ValueError("the job fails"), KeyboardInterrupt()])
 def test_nothing_is_committed_when_the_job_fails(failure):
     cluster = Cluster()
@@ -267,6 +287,8 @@ def test_nothing_is_committed_when_the_job_fails(failure):
     [
         (ranges((0, None)), "latest.*open bound"),
         ([*ranges((0, 5)), *ranges((7, 9))], "one offset per partition"),
+        (("orders", 0, 0, 10), "option 'ranges' is 'orders': expected OffsetRange"),
+        (ranges((0, 10))[0], "option 'ranges' is .*orders.*: expected a set of OffsetRange"),
     ],
 )
 def test_what_cannot_be_committed_shows_before_the_job_runs(given_ranges, text):
