@@ -167,13 +167,19 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--bootstrap-servers")
     parser.add_argument("--options", metavar="FILE", help="of spark.read, as JSON; - for stdin")
     parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument("--runs", type=int, default=1, help="of each; the fastest counts")
+    parser.add_argument("--runs", type=_count, default=1, help="of each; the fastest counts")
     parser.add_argument("--master", help="Spark's; default: as spark-submit says, or local[*]")
     parser.add_argument(
         "--no-fetch", action="store_true", help="Spark's own connector is on the class path"
     )
     parser.add_argument("--json", action="store_true")
     return parser.parse_args(arguments)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number, 1 or more, not {text!r}")
+    return int(text)
 
 
 if __name__ == "__main__":

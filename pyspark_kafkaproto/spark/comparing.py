@@ -104,8 +104,10 @@ def compare(
         tell: is told which source reads next, as text.
 
     Raises:
-        ConfigError: an option cannot be used.
+        ConfigError: an option cannot be used, or nothing is to run.
     """
+    if runs < 1:  # two that have read nothing have read the same
+        raise ConfigError("runs", runs, "expected 1 or more")
     low = lowered(options)
     read = parse_read_options(low)
     with KafkaCluster(read.driver) as cluster:

@@ -74,6 +74,21 @@ def test_wrong_options_are_refused_before_spark_starts(monkeypatch, capsys):
     assert "startingOffsets" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("runs", ["0", "-1", "many"])
+def test_without_a_run_nothing_is_called_the_same(runs, monkeypatch, capsys):
+    monkeypatch.setattr(job, "_session", lambda given: pytest.fail("Spark was started"))
+    with pytest.raises(SystemExit) as ended:
+        job.main(["--bootstrap-servers", "b:9092", "--option", "subscribe=a", "--runs", runs])
+    assert ended.value.code == 2
+    assert f"--runs: expected a whole number, 1 or more, not '{runs}'" in capsys.readouterr().err
+
+
+def test_whoever_compares_nothing_is_told_so():
+    options = {"kafka.bootstrap.servers": "b:9092", "subscribe": "a"}
+    with pytest.raises(ConfigError, match="option 'runs' is 0: expected 1 or more"):
+        comparing.compare(None, options, runs=0)
+
+
 def test_a_broker_that_says_nothing_is_waited_for_aloud(brokers, moment, capsys):
     brokers.on("ApiVersions", moment)
     servers = {"kafka.bootstrap.servers": brokers.bootstrap_servers}
