@@ -6,9 +6,11 @@ import pytest
 
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_batches
+from pyspark_kafkaproto.client.committed import commit_ranges, plan_ranges
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.net import ClientConfig, connections_for
 from tests.differential.transactions import java_transactions
+from tests.waiting import until
 
 pytestmark = pytest.mark.broker
 
@@ -122,3 +124,20 @@ def test_an_open_transaction_ends_the_range_until_it_ends_itself(java, config, n
     rows = read(committed, topic, 0)
     assert [value for _, value in rows[3:]] == [b"again-0", b"again-1"]
     assert rows == java.read("read_committed", topic, 0)
+
+
+def test_a_group_that_has_read_behind_an_open_transaction_goes_on_once_it_ends(
+    java, config, new_topic
+):
+    """The runs before were read_uncommitted: neither is anything gone, nor read again."""
+    topic = new_topic()
+    java.do("begin", topic)
+    java.do("send", topic, topic, 0, 3, "open")
+    committed, uncommitted = map(config, LEVELS)
+    with KafkaCluster(uncommitted) as kafka:
+        commit_ranges(kafka, topic, plan_ranges(kafka, {topic}, topic))
+    with KafkaCluster(committed) as kafka:
+        assert plan_ranges(kafka, {topic}, topic) == [OffsetRange(topic, 0, 3, 3)]
+        java.do("commit", topic)
+        rest = [OffsetRange(topic, 0, 3, 4)]  # nothing but the end of the transaction
+        until(lambda: plan_ranges(kafka, {topic}, topic) == rest, 30, "the commit's marker")
