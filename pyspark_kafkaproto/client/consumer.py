@@ -105,7 +105,7 @@ class Consumer(Polled):
             headers.
         on_assign: called in `poll` with the partitions that have come to be read.
         on_revoke: called in `poll` before partitions are given up; `commit` works there.
-        on_lost: called in `poll` with partitions that others read already.
+        on_lost: called in `poll` and `close` with partitions that others read already.
         on_commit: called in `poll`, `commit` and `close` with the offsets of a commit that was not
             waited for, and its error.
 
@@ -488,14 +488,15 @@ class Consumer(Polled):
         if self.config.enable_auto_commit:
             self._commits.give_last(lambda: self.committable, deadline)
 
-    def _let_go(self, listener: Listener | None) -> None:
-        """Read no more, and tell the membership."""
+    def _let_go(self, listener: Listener | None, *, is_last: bool = False) -> None:
+        """Read no more, and tell the membership; `is_last`: of who closes, it joins no more."""
         own, self._own = self._own, frozenset()
         if self._reading is not None:
             self._left_at, self._seen = self._reading.positions, self._reading.seen
             self._reading.close()
             self._reading = None
-        self._membership.released()
+        if not is_last:
+            self._membership.released()
         if listener is not None and own:
             listener(own)
 
@@ -536,9 +537,10 @@ class Consumer(Polled):
     def close(self, *, commit: bool = True) -> None:
         """Leave the group; with enable.auto.commit commit the positions before. Again: nothing.
 
-        `on_revoke` is told before, where the partitions are still ours. A static member
-        (group.instance.id) does not give them up: it finds them again when it is back within the
-        session's time. Nor does a child process: the member is its parent's.
+        `on_revoke` is told before, where the partitions are still ours, and `on_lost` where they
+        are not any more, which no poll has told yet. A static member (group.instance.id) does not
+        give them up: it finds them again when it is back within the session's time. Nor does a
+        child process: the member is its parent's.
 
         Takes 30 s at most, or default.api.timeout.ms where that is less, listeners aside: where
         nobody answers the group notices when the session ends, and commits that were not answered
@@ -559,6 +561,8 @@ class Consumer(Polled):
             try:
                 if is_to_commit:
                     self._say_revoked(self._own)
+                elif not self._membership.is_member:
+                    self._let_go(self._on_lost, is_last=True)
             finally:  # the listener's time is its own
                 closing = Closing.within(self._timeout_s)
             if is_to_commit:

@@ -85,6 +85,31 @@ def test_who_closes_in_its_listener_is_told_once(filled, member_of, noted):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("commit", [True, False])
+def test_who_closes_and_is_no_member_any_more_is_told_what_others_read(
+    filled, member_of, noted, commit
+):
+    """As by the next poll, which there is none of: what is kept by partitions has to go."""
+
+    def let_go(own):
+        noted.append(("lost", own))
+        consumer.commit()  # of nothing: they are not ours
+        consumer.close()
+
+    listeners = noted.listeners() | {"on_lost": let_go}
+    consumer = member_of(listeners, max_poll_interval_ms=200)
+    poll_rows(consumer, 40)
+    deadline = Deadline.after(PATIENCE_S)
+    while consumer._membership.is_member:  # nobody polls: its keeper leaves the group
+        deadline.check("the loss of the membership")
+        time.sleep(0.01)
+    consumer.close(commit=commit)
+    consumer.close()
+    assert noted == [("assigned", BOTH), ("lost", BOTH)]
+    assert committed(filled) is None
+
+
+@pytest.mark.slow
 def test_the_time_that_a_listener_takes_is_not_that_of_leaving(filled, member_of):
     def give_up(own):
         time.sleep(0.6)
