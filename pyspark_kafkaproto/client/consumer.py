@@ -149,6 +149,7 @@ class Consumer(Polled):
         self._sessions = FetchSessions()
         self._held: _Held | None = None
         self._is_warned = False  # of automatic commits beside those of transactions
+        self._is_revoking = False  # `on_revoke` is told, and may poll
         self._commits = Commits(
             self.config, self._membership, weakly(self._seen_now), self._let_in(on_commit)
         )
@@ -252,6 +253,7 @@ class Consumer(Polled):
         while True:
             self._membership.polled()
             view = self._follow()
+            self._note_arrived()  # what a listener has polled
             batch = None
             # Who waits in here for long is alive all the same.
             turn = deadline.sooner(min(_LOOK_S, self.config.max_poll_interval_s / 2))
@@ -337,6 +339,8 @@ class Consumer(Polled):
         member = self._membership
         member.check_open()
         view = member.view
+        if self._is_revoking:
+            return view  # of what is being given up there are rows until that is told
         if view.state is State.FAILED and member.error is not None:
             error = another(member.error)
             self._let_go(self._on_lost)
@@ -482,7 +486,11 @@ class Consumer(Polled):
 
     def _say_revoked(self, partitions: Partitions) -> None:
         if self._on_revoke is not None and partitions:
-            self._on_revoke(partitions)
+            self._is_revoking = True
+            try:
+                self._on_revoke(partitions)
+            finally:
+                self._is_revoking = False
 
     def _commit_last(self, deadline: Deadline) -> None:
         if self.config.enable_auto_commit:
@@ -537,10 +545,9 @@ class Consumer(Polled):
     def close(self, *, commit: bool = True) -> None:
         """Leave the group; with enable.auto.commit commit the positions before. Again: nothing.
 
-        `on_revoke` is told before, where the partitions are still ours, and `on_lost` where they
-        are not any more, which no poll has told yet. A static member (group.instance.id) does not
-        give them up: it finds them again when it is back within the session's time. Nor does a
-        child process: the member is its parent's.
+        `on_revoke` is told before, where the partitions are still ours, else `on_lost`. A static
+        member (group.instance.id) does not give them up: it finds them again when it is back within
+        the session's time. Nor does a child process: the member is its parent's.
 
         Takes 30 s at most, or default.api.timeout.ms where that is less, listeners aside: where
         nobody answers the group notices when the session ends, and commits that were not answered

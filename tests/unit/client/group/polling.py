@@ -27,6 +27,14 @@ def poll_rows(consumer, count) -> list[tuple[int, int]]:
     return rows
 
 
+def rows_until_idle(consumer) -> list[tuple[int, int]]:
+    """(partition, offset) of what comes within a moment."""
+    rows, end = [], Deadline.after(0.1)
+    while not end.has_passed:
+        rows += rows_of(consumer.poll(0.01))
+    return rows
+
+
 def poll_together(consumers, rows, is_there, what):
     """Poll them in turn until `is_there()`; `rows` gets (partition, offset) of what comes."""
     deadline = Deadline.after(PATIENCE_S)

@@ -12,6 +12,7 @@ from pyspark_kafkaproto.client.consumer import Consumer
 from pyspark_kafkaproto.client.group.classic.assignors import Subscriber
 from pyspark_kafkaproto.client.group.classic.subscription import assignment_bytes
 from pyspark_kafkaproto.client.group.membership import State
+from pyspark_kafkaproto.client.group.reading import Reading
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember
 from pyspark_kafkaproto.cluster.groups.members import read_assignment
@@ -28,7 +29,13 @@ from pyspark_kafkaproto.net import Deadline
 from tests.fake_broker import DEFAULT, STALL, close
 from tests.fake_sessions import with_values
 from tests.unit.client.group.fake_group import FakeGroup, beats
-from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until
+from tests.unit.client.group.polling import (
+    PATIENCE_S,
+    poll_rows,
+    poll_until,
+    rows_of,
+    rows_until_idle,
+)
 from tests.waiting import until
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -247,6 +254,53 @@ def test_nobody_who_answers_is_an_error_and_the_next_poll_tries_again(filled, gr
         consumer.poll(10)
     filled.on("FindCoordinator", DEFAULT)
     assert len(poll_rows(consumer, 40)) == 40
+
+
+@pytest.mark.slow
+def test_what_is_polled_as_all_is_given_up_was_read(filled, group, consumer_of, noted):
+    """Each poll told it once more, and polled, until there was no stack left."""
+    drained = []
+
+    def drain(own):
+        noted.append(("revoked", own))
+        if len(noted) < 10:
+            drained.extend(rows_until_idle(consumer))
+
+    listeners = noted.listeners() | {"on_revoke": drain}
+    consumer = consumer_of(listeners=listeners, max_poll_records=5)
+    rows = rows_of(consumer.poll(PATIENCE_S))
+    beats(filled, REBALANCE_IN_PROGRESS)
+    until(lambda: consumer._membership.state is State.REBALANCING, what="the rebalance")
+    rows += poll_until(consumer, noted.has("assigned", 2), "a second assignment")
+    assert noted == [("assigned", BOTH), ("revoked", BOTH), ("assigned", BOTH)]
+    assert drained
+    committed = [at for at, _ in group.committed.values()]
+    assert sum(committed) == len(rows + drained), "all that was given, and no more"
+    rows += poll_until(consumer, lambda: sum(consumer.positions.values()) == 40, "the rest")
+    assert sorted(rows + drained) == [(partition, n) for partition in range(2) for n in range(20)]
+    assert not rows_until_idle(consumer)
+
+
+@pytest.mark.slow
+def test_what_a_listener_has_polled_comes_once_where_the_poll_that_told_it_fails(
+    filled, group, consumer_of, monkeypatch
+):
+    """Only what is still on its way to who polls comes again."""
+    rows = []
+
+    def begin(own):
+        rows.extend(rows_of(consumer.poll(PATIENCE_S)))
+        monkeypatch.setattr(Reading, "next_batch", fail)
+
+    def fail(*_):
+        raise ZeroDivisionError
+
+    consumer = consumer_of(listeners={"on_assign": begin}, max_poll_records=5)
+    with pytest.raises(ZeroDivisionError):
+        consumer.poll(PATIENCE_S)
+    monkeypatch.undo()
+    rows += poll_rows(consumer, 35)
+    assert sorted(rows) == [(partition, n) for partition in range(2) for n in range(20)]
 
 
 @pytest.mark.slow

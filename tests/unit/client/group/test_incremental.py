@@ -27,6 +27,7 @@ from tests.unit.client.group.polling import (
     poll_together,
     poll_until,
     rows_of,
+    rows_until_idle,
 )
 from tests.unit.cluster.committing import FakeCoordinator, unstable
 
@@ -107,6 +108,29 @@ def test_rows_that_were_fetched_of_what_stays_are_not_lost(filled, heartbeats, i
     other = incremental_of()
     poll_together([ours, other], rows, lambda: len(rows) >= 40, "the rest")
     assert sorted(rows) == [(partition, n) for partition in range(2) for n in range(20)]
+
+
+@pytest.mark.slow
+def test_what_is_polled_as_some_is_given_up_was_read(filled, heartbeats, incremental_of, noted):
+    drained = []
+
+    def drain(own):
+        noted.append(("revoked", own))
+        if len(noted) < 10:  # or each of its polls told it once more
+            drained.extend(rows_until_idle(ours))
+
+    ours = incremental_of(listeners={"on_revoke": drain}, max_poll_records=5)
+    rows = rows_of(ours.poll(PATIENCE_S))
+    other = incremental_of()
+
+    def is_read():
+        return other.assignment and len(rows + drained) >= 40
+
+    poll_together([ours, other], rows, is_read, "all of it")
+    assert len(noted) == 1
+    assert drained
+    assert sorted(rows + drained) == [(partition, n) for partition in range(2) for n in range(20)]
+    assert not rows_until_idle(other), "it was committed"
 
 
 @pytest.mark.slow

@@ -24,7 +24,13 @@ from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, LocalProtocolError
 from pyspark_kafkaproto.net import Deadline
 from tests.interrupted import Interrupted
-from tests.unit.client.group.polling import PATIENCE_S, poll_rows, poll_until, rows_of
+from tests.unit.client.group.polling import (
+    PATIENCE_S,
+    poll_rows,
+    poll_until,
+    rows_of,
+    rows_until_idle,
+)
 from tests.unit.client.turns import polls_per_turn
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -32,13 +38,6 @@ BOTH = frozenset({FIRST, SECOND})
 
 
 NOBODY = -1
-
-
-def rows_until_idle(consumer):
-    rows, end = [], Deadline.after(0.1)
-    while not end.has_passed:
-        rows += rows_of(consumer.poll(0.01))
-    return rows
 
 
 def committed(filled):
