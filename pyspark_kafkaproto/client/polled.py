@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from pyspark_kafkaproto.client.alone import Alone
 from pyspark_kafkaproto.client.group.membership import Membership, State
-from pyspark_kafkaproto.errors import ConfigError
+from pyspark_kafkaproto.errors import ConfigError, LocalProtocolError
 from pyspark_kafkaproto.net import Deadline
 
 if TYPE_CHECKING:
@@ -66,7 +66,12 @@ class Polled(ABC):
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         while not self._is_closed:
-            batch = self.poll(_ITERATION_S)
+            try:
+                batch = self.poll(_ITERATION_S)
+            except LocalProtocolError:
+                if self._membership.state is not State.CLOSED:
+                    raise
+                batch = None  # a listener has closed it in the midst of that poll
             if batch is not None:
                 yield batch
 

@@ -82,6 +82,21 @@ def test_batches_come_by_iterating_until_the_consumer_is_closed(filled, group, c
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("listener", ["on_assign", "on_revoke", "on_lost", "on_commit"])
+def test_iterating_ends_where_a_listener_closes_the_consumer(filled, group, consumer_of, listener):
+    """It is no error of who iterates, who has nothing more to do."""
+    listeners = {listener: lambda *_: consumer.close()}
+    consumer = consumer_of(listeners=listeners, auto_commit_interval_ms=10)
+    rows = []
+    for batch in consumer:
+        rows += rows_of(batch)
+        if len(rows) == 40:
+            beats(filled, UNKNOWN_MEMBER_ID if listener == "on_lost" else REBALANCE_IN_PROGRESS)
+    assert not consumer.assignment
+    assert len(rows) == (0 if listener == "on_assign" else len(set(rows)))
+
+
+@pytest.mark.slow
 def test_a_rebalance_is_followed_and_positions_are_committed_before(
     filled, group, consumer_of, noted
 ):
