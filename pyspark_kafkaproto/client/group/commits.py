@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from operator import attrgetter
 
 from pyspark_kafkaproto.client.group.membership import Commit, Membership
@@ -48,6 +48,7 @@ class Commits:
         self._unwaited: list[Commit] = []
         self._known: dict[TopicPartition, CommittedOffset] = {}  # committed last
         self._known_ids: dict[str, bytes] = {}  # of their topics
+        self._failed: Exception | None = None  # the listener, as the last commit was given
         self._may_come_late = False  # an earlier one, which puts the group back
         self._due_at = time.monotonic() + config.auto_commit_interval_s
 
@@ -102,18 +103,27 @@ class Commits:
         """The automatic commit before partitions are given up: the last chance, so it is awaited.
 
         An error is not the reader's: what was not committed is read again, by whoever has it then.
+        What the listener fails with is raised where the others are seen through, which comes next.
         """
+        self._failed = self._report_all()
         try:
-            self.report()
             if commit := self._send(self.moved(positions()), is_last=True):
-                self._see_through(commit, deadline)
+                self._wait_for(commit, deadline)
+                later = self._report_all()
+                self._failed = self._failed or later
+                self._note(commit)
+                if commit.error is not None:
+                    raise another(commit.error)
         except KafkaProtoError as error:
             _log.warning("the positions were not committed, rows will be read again: %s", error)
 
     def see_through(self, deadline: Deadline) -> None:
         """Wait for what was not waited for, while it can still be said, and tell how it went."""
+        failed, self._failed = self._failed, None
         if self._unwaited:
             self._membership.wait_for(self._unwaited[-1], deadline)
+        if failed is not None:
+            raise failed
         self.report()
 
     def see_last_through(self, deadline: Deadline) -> None:
@@ -121,17 +131,30 @@ class Commits:
 
         Where the listener fails the others are told of all the same: there is no next time.
         """
+        said = ((commit, self._last_error_of(commit, deadline)) for commit in list(self._unwaited))
+        later = self._conclude_all(said)
+        failed, self._failed = self._failed or later, None
+        if failed is not None:
+            raise failed
+
+    def _report_all(self) -> Exception | None:
+        """As `report`, of all whatever the listener fails with; that."""
+        done = [(commit, commit.error) for commit in self._unwaited if commit.is_done]
+        return self._conclude_all(done)
+
+    def _conclude_all(
+        self, said: Iterable[tuple[Commit, KafkaProtoError | None]]
+    ) -> Exception | None:
+        """Tell of each, with its error; what the listener failed with first."""
         failed: Exception | None = None
-        for commit in list(self._unwaited):
-            error = self._last_error_of(commit, deadline)
+        for commit, error in said:
             if commit not in self._unwaited:  # the listener has committed, and was told of others
                 continue
             try:
                 self._conclude(commit, error)
-            except Exception as why:  # noqa: BLE001 - raised below, the first one
+            except Exception as why:  # noqa: BLE001 - for the caller to raise
                 failed = failed or why
-        if failed is not None:
-            raise failed
+        return failed
 
     def _last_error_of(self, commit: Commit, deadline: Deadline) -> KafkaProtoError | None:
         try:
@@ -176,14 +199,17 @@ class Commits:
         return self._membership.commit(offsets, topic_ids, deadline, is_doubtful=is_doubtful)
 
     def _see_through(self, commit: Commit, deadline: Deadline) -> None:
-        try:
-            self._membership.wait_for(commit, deadline)
-        finally:  # whoever gave up waiting does not hear what became of it
-            self._may_come_late |= not commit.is_done
+        self._wait_for(commit, deadline)
         self.report()
         self._note(commit)
         if commit.error is not None:
             raise another(commit.error)
+
+    def _wait_for(self, commit: Commit, deadline: Deadline) -> None:
+        try:
+            self._membership.wait_for(commit, deadline)
+        finally:  # whoever gave up waiting does not hear what became of it
+            self._may_come_late |= not commit.is_done
 
     def _note(self, commit: Commit) -> None:
         self._may_come_late |= commit.is_in_doubt

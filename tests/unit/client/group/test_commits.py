@@ -80,6 +80,32 @@ def test_a_listener_that_fails_is_told_of_all_the_others_as_its_consumer_closes(
     assert commits.is_at(FIRST, 9) is (answered == 3)
 
 
+@pytest.mark.parametrize("closes", [False, True])
+def test_a_listener_that_fails_is_told_of_all_as_the_last_commit_is_given(closes):
+    told = []
+
+    def tell(offsets, error):
+        told.append(offsets)
+        raise ZeroDivisionError(len(told))
+
+    config = ConsumerConfig.parse({"bootstrap.servers": "b:1", "group.id": "g"})
+    membership = Membership()
+    commits = Commits(config, membership, Seen, tell)
+    commits.give({FIRST: CommittedOffset(7)}, wait=False)
+    commits.give({FIRST: CommittedOffset(8)}, wait=False)
+    first, second = membership.take_commits()
+    membership.answer([first], None)
+    commits.give_last(lambda: {FIRST: CommittedOffset(20)}, Deadline.after(0.0))
+    membership.answer([second, *membership.take_commits()], None)
+    see = commits.see_last_through if closes else commits.see_through
+    with pytest.raises(ZeroDivisionError, match="1"):
+        see(Deadline.after(0.0))
+    with suppress(ZeroDivisionError):
+        commits.report()
+    assert told == [{FIRST: 7}, {FIRST: 8}]
+    commits.report()
+
+
 @pytest.mark.parametrize("nth", range(1, 8))
 def test_wherever_the_telling_is_interrupted_what_failed_is_given_again(nth):
     config = ConsumerConfig.parse({"bootstrap.servers": "b:1", "group.id": "g"})

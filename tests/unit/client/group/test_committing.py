@@ -9,6 +9,7 @@ from contextlib import suppress
 import pytest
 
 from pyspark_kafkaproto.client.consumer import Consumer
+from pyspark_kafkaproto.client.group.membership import State
 from pyspark_kafkaproto.cluster import CommittedOffset, TopicPartition
 from pyspark_kafkaproto.errors import (
     BrokerError,
@@ -25,6 +26,7 @@ from tests.unit.cluster.committing import (
     committing_each,
     held_up,
 )
+from tests.waiting import until
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 BOTH = frozenset({FIRST, SECOND})
@@ -525,3 +527,33 @@ def test_commits_are_seen_through_before_partitions_are_given_up(
     poll_until(consumer, noted.has("assigned", 2), "a second assignment")
     assert [word for word, _ in noted] == ["assigned", "committed", "assigned"]
     assert group.said()[4:6] == ["OffsetCommit", "JoinGroup"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_refused", [False, True])
+@pytest.mark.parametrize("closes", [False, True])
+def test_a_listener_that_fails_keeps_the_last_commit_from_nothing(
+    filled, group, consumer_of, closes, is_refused
+):
+    """The rows since the commit that it was told of were read again, by whoever had them then."""
+    told = []
+
+    def give_up(_):
+        if is_refused:
+            filled.on("OffsetCommit", committing(OFFSET_METADATA_TOO_LARGE), group.commit)
+        consumer.commit({FIRST: 7}, wait=False)
+        until(lambda: consumer._commits._unwaited[-1].is_done, what="the answer")
+
+    def tell(offsets, error):
+        told.append(offsets)
+        raise error or ZeroDivisionError
+
+    consumer = consumer_of(listeners={"on_revoke": give_up, "on_commit": tell})
+    poll_rows(consumer, 40)
+    if not closes:
+        beats(filled, REBALANCE_IN_PROGRESS)
+        until(lambda: consumer._membership.state is State.REBALANCING, what="the rebalance")
+    with pytest.raises(BrokerError if is_refused else ZeroDivisionError):
+        (consumer.close if closes else consumer.poll)()
+    assert told == [{FIRST: 7}]
+    assert group.committed == {("orders", 0): (20, ""), ("orders", 1): (20, "")}
