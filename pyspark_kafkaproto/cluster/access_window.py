@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from pyspark_kafkaproto.cluster.routing import Router
+from pyspark_kafkaproto.cluster.routing import Router, one_call
 
 if TYPE_CHECKING:
     from pyspark_kafkaproto.cluster.admin.acls import Acl, AclFilter
@@ -91,6 +91,7 @@ class AccessWindow:
 
         set_users(self._router, credentials)
 
+    @one_call
     def delete_users(
         self, users: Collection[str], mechanisms: Collection[str] | None = None
     ) -> None:

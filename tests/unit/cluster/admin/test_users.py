@@ -9,7 +9,7 @@ import pickle
 import pytest
 
 from pyspark_kafkaproto.cluster.admin import ScramCredential
-from pyspark_kafkaproto.errors import BrokerError, ConfigError
+from pyspark_kafkaproto.errors import BrokerError, ConfigError, DeadlineExceeded
 from pyspark_kafkaproto.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsResponse,
 )
@@ -17,7 +17,7 @@ from pyspark_kafkaproto.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsResponse,
 )
 from pyspark_kafkaproto.net.secret import Secret
-from tests.fake_broker import close
+from tests.fake_broker import close, late
 
 PASSWORD = "gehéim ☃"
 NUMBERS = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
@@ -94,6 +94,17 @@ def test_user_who_was_made_just_now_is_news_to_some_brokers(brokers, kafka, cloc
     brokers.on("AlterUserScramCredentials", well)
     kafka.delete_users({"a"})
     assert len(brokers.asked("AlterUserScramCredentials")) == 2  # for each mechanism
+
+
+@pytest.mark.slow
+def test_who_is_looked_up_and_deleted_has_the_time_of_one_call(brokers, kafka_at):
+    """Each of the two had all of it."""
+    there = described(a={"SCRAM-SHA-512": 4096})
+    brokers.on("DescribeUserScramCredentials", late(brokers, there, 0.6))
+    brokers.on("AlterUserScramCredentials", late(brokers, well, 0.6))
+    kafka = kafka_at(brokers.bootstrap_servers, **{"default.api.timeout.ms": "900"})
+    with pytest.raises(DeadlineExceeded, match="it may have been done all the same"):
+        kafka.delete_users({"a"})
 
 
 def test_missing_rights_are_named(brokers, kafka):
