@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, ParamSpec
 
@@ -24,6 +23,7 @@ from pyspark_kafkaproto.client.group.beginning import starting_positions
 from pyspark_kafkaproto.client.group.classic.cooperative import CooperativeKeeper
 from pyspark_kafkaproto.client.group.classic.keeper import ClassicKeeper
 from pyspark_kafkaproto.client.group.commits import Commits, OnCommit
+from pyspark_kafkaproto.client.group.held import HeldOffsets
 from pyspark_kafkaproto.client.group.incremental.keeper import IncrementalKeeper
 from pyspark_kafkaproto.client.group.keeper import Closing, Keeper
 from pyspark_kafkaproto.client.group.membership import (
@@ -47,11 +47,6 @@ from pyspark_kafkaproto.cluster.given import Offset, Offsets, checked_offsets, c
 from pyspark_kafkaproto.cluster.groups.committed import GroupMember
 from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.cluster.recent import with_latest
-from pyspark_kafkaproto.error_codes import (
-    STALE_MEMBER_EPOCH,
-    UNKNOWN_MEMBER_ID,
-    UNSTABLE_OFFSET_COMMIT,
-)
 from pyspark_kafkaproto.errors import (
     BrokerError,
     ConfigError,
@@ -73,25 +68,9 @@ _LOOK_S = 0.5
 # comes back is gone on with there. Others are taken for somebody else's, as any new one is.
 _MOST_LEFT: Final = 10_000
 
-# Why the group's offsets cannot be had for now.
-_HOLDS_BACK: Final = {
-    STALE_MEMBER_EPOCH: "the coordinator knows this member in another epoch: %s",
-    UNKNOWN_MEMBER_ID: "the coordinator does not know this member: %s",
-    UNSTABLE_OFFSET_COMMIT: "an open transaction holds the group's offsets: %s",
-}
-
 _P = ParamSpec("_P")
 Partitions = frozenset[TopicPartition]
 Listener = Callable[[Partitions], object]
-
-
-@dataclass(slots=True)
-class _Held:
-    """The group's offsets cannot be had yet: when that is said, and asked about again."""
-
-    said_at: Deadline
-    again: Deadline = field(default_factory=lambda: Deadline.after(0))
-    tries: int = 0
 
 
 class Consumer(Polled):
@@ -147,12 +126,12 @@ class Consumer(Polled):
         self._left_at: dict[TopicPartition, int] = {}  # since all were given up last
         self._seen = Seen()
         self._sessions = FetchSessions()
-        self._held: _Held | None = None
         self._is_warned = False  # of automatic commits beside those of transactions
         self._is_revoking = False  # `on_revoke` is told, and may poll
         self._commits = Commits(
             self.config, self._membership, weakly(self._seen_now), self._let_in(on_commit)
         )
+        self._held = HeldOffsets(self._router, self._timeout_s)
         self._keeper = _keeper(self.config, wanted, self._membership)
         self._keeper.start()
 
@@ -423,7 +402,7 @@ class Consumer(Polled):
         """
         if not assigned:
             return {}
-        if self._held is not None and not self._held.again.has_passed:
+        if self._held.are_resting:
             return None
         who = member if self.config.group_protocol == INCREMENTAL else None
         try:
@@ -431,32 +410,16 @@ class Consumer(Polled):
                 self._router, self.config, assigned, has_others=bool(self._own), member=who
             )
         except BrokerError as error:
-            if self._keeper.looks_first(error):
+            if self._keeper.looks_first(error) or self._held.bears(error):
                 return None
-            if error.code not in _HOLDS_BACK:
-                raise
-            if error.code != UNSTABLE_OFFSET_COMMIT:
-                self._router.forget_for(error)  # the keeper may speak with another one
-            self._note_held(error)
-            return None
-        self._held = None
+            raise
+        self._held.are_had()
         return starts
-
-    def _note_held(self, error: BrokerError) -> None:
-        """Leave the coordinator alone for a while; say what lasts."""
-        held = self._held or _Held(Deadline.after(self._timeout_s))
-        held.tries += 1
-        held.again = Deadline.after(self.config.client.backoff.wait_s(held.tries))
-        if held.said_at.has_passed:
-            held.said_at = Deadline.after(self._timeout_s)
-            _log.warning(f"no rows yet, {_HOLDS_BACK[error.code]}", error)
-        self._held = held
 
     def _sooner_if_held(self, view: View, turn: Deadline) -> Deadline:
         """When to ask again about held offsets, where those are of what is to be read still."""
-        if self._held is None or view.state is not State.STABLE or not self._is_behind(view):
-            return turn
-        return turn.sooner(self._held.again.remaining_s)
+        is_wanted = view.state is State.STABLE and self._is_behind(view)
+        return self._held.sooner(turn) if is_wanted else turn
 
     def _is_behind(self, view: View) -> bool:
         """Whether something else is to be read than what is read."""

@@ -6,7 +6,8 @@ rooms of the two protocols, `classic` and `incremental` (`pattern` is a subscrip
 `tail` fetches on without an end, from all leaders at once (`under_way` has the Fetches that are not
 answered yet, `sessions` what brokers remember of them, `failing` what is not read for an error,
 `patience` how long others wait for one who says nothing), `seen` is what is known of the logs,
-`beginning` says where a partition begins, and `reset` where a position goes that is not there.
+`beginning` says where a partition begins (`held` when that is asked again), and `reset` where a
+position goes that is not there.
 `reading` makes rows of all that (`fetched` has those that nobody has asked for yet, `told` what an
 error was raised for), and `commits` knows how far the group has heard of them.
 `client.consumer` is the face that users see.

@@ -204,7 +204,7 @@ def test_a_poll_that_waits_for_nothing_more_does_not_spin(
         heartbeats.epoch += 1
         heartbeats.members["~"].target, ours.target = ours.target, frozenset()
     poll_until(consumer, lambda: ours.epoch == heartbeats.epoch, "our word")
-    until(lambda: consumer._held.again.has_passed, what="the time to ask again")
+    until(lambda: not consumer._held.are_resting, what="the time to ask again")
     rounds = []
     polled = Membership.polled
     monkeypatch.setattr(Membership, "polled", lambda self: (rounds.append(1), polled(self)))
