@@ -60,7 +60,8 @@ class Message:
 
     Attributes:
         number: counts the messages of a capture, from 1.
-        time_ns: when its last byte was captured, nanoseconds since 1970 UTC.
+        time_ns: when the last of its bytes was captured, in whatever order, nanoseconds since 1970
+            UTC.
         peers: between whom.
         kind: REQUEST, RESPONSE or TOKEN.
         api_key: None for a token, and for a response whose request was not captured.

@@ -144,7 +144,7 @@ class Assembler:
             self._stray(seq, payload, missing_bytes, time_ns)
         else:
             self._hold(seq, payload, missing_bytes, time_ns)
-        self._go_on()
+        self._go_on(time_ns)
 
     def acknowledge(self, ack: int) -> None:
         """The other side has everything before `ack`, whatever the capture shows."""
@@ -152,7 +152,7 @@ class Assembler:
             return
         first = self.waiting[0][1]
         self._acknowledged = self._acknowledged or (ack - first) & _MASK < _HALF
-        self._go_on()
+        self._go_on(0)
 
     def flush(self) -> None:
         """Nothing more will come: pass on what waits."""
@@ -206,9 +206,9 @@ class Assembler:
         self._jump(seq, time_ns)
         self._overlapping(seq, payload, missing_bytes, time_ns)
 
-    def _go_on(self) -> None:
+    def _go_on(self, time_ns: int) -> None:
         """Deliver what waits and can be delivered; give a hole up when it will stay one."""
-        self._drain()
+        self._drain(time_ns)
         if not self.waiting:
             return
         if self._acknowledged:
@@ -216,9 +216,10 @@ class Assembler:
         if self._waits > _PATIENCE_SEGMENTS:
             self._skip_hole()
 
-    def _drain(self) -> None:
+    def _drain(self, time_ns: int) -> None:
+        """What waited until `time_ns` counts from then on: nobody could read it before."""
         while self.waiting:
-            _, seq, payload, missing_bytes, time_ns = self.waiting[0]
+            _, seq, payload, missing_bytes, captured_ns = self.waiting[0]
             assert self._next is not None  # noqa: S101  something waits for it
             known = (self._next - seq) & _MASK
             if known >= _HALF:
@@ -226,12 +227,13 @@ class Assembler:
             heappop(self.waiting)
             self._budget.release(len(payload) + _WAITING_BYTES)
             self._waits, self._acknowledged = 0, False
+            time_ns = max(time_ns, captured_ns)
             self._overlapping(seq, payload, missing_bytes, time_ns)
 
     def _skip_hole(self) -> None:
         first = self.waiting[0]
         self._jump(first[1], first[4])
-        self._drain()
+        self._drain(first[4])
 
     def _jump(self, seq: int, time_ns: int) -> None:
         assert self._next is not None  # noqa: S101  something waits for it

@@ -101,6 +101,21 @@ def test_retransmissions_overlaps_and_reordering_change_nothing(seed):
     assert [note.text for note in notes] == []
 
 
+def test_a_message_is_over_when_the_segment_that_it_lacked_has_come():
+    """Its end was there early, and nobody could read it: that is part of the latency."""
+    frame = fetch_response(1, b"z" * 500)
+    talk = Talk().open().say(0, fetch_request(1))
+    begin = talk.seqs[1]
+    talk.packet(1, payload=frame[400:], seq=begin + 400)
+    talk.packet(1, payload=frame[200:400], seq=begin + 200)
+    talk.time_ns += 200_000_000
+    talk.packet(1, payload=frame[:200], seq=begin)
+    (_, answer), notes = read(talk.pcap())
+    assert (answer.lost_bytes, answer.latency_ns) == (0, 203_000_000)
+    assert answer.time_ns == talk.time_ns
+    assert notes == []
+
+
 @pytest.mark.parametrize("side", [0, 1])
 def test_a_lost_segment_costs_the_frames_it_held_and_no_more(side):
     talk = fetches(Talk().open(), 2)
