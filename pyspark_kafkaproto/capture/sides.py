@@ -8,7 +8,7 @@ without any header, until the next request.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -50,7 +50,7 @@ _NAME_MAX = 256
 # middle, the first may be an answer: brokers fill one up to 55 MB (fetch.max.bytes).
 _UNDECIDED_BYTES_MAX = 512 << 10
 _CAUGHT_BYTES_MAX = 64 << 20
-# Correlation ids that are looked for at once when the step is lost.
+# Correlation ids that are looked for at once when the step is lost; of more, what they begin with.
 _SOUGHT_MAX = 64
 
 _CORRELATION_ID_BYTES = 4  # the least that is no bare token
@@ -343,10 +343,7 @@ class _Side:
         connection = self._connection
         changes = connection.pending_changes
         if self._pattern[0] != changes:
-            sought = list(connection.pending)[:_SOUGHT_MAX]
-            ids = [re.escape(key.to_bytes(4, signed=True)) for key in sought]
-            found = b"[\\x00-\\x06].{3}(?:" + b"|".join(ids) + b")"
-            self._pattern = changes, re.compile(found, re.DOTALL) if ids else None
+            self._pattern = changes, _answer_pattern(connection.pending)
         return self._pattern[1]
 
     def refuse(self, start: bytes) -> bool:
@@ -441,6 +438,20 @@ class _Side:
         )
         shared.out.append(message)
         return message
+
+
+def _answer_pattern(ids: Collection[int]) -> re.Pattern[bytes] | None:
+    """Where the answer to any of these can begin.
+
+    The oldest alone would not do: where a gap held that many answers, they are never answered.
+    """
+    if len(ids) <= _SOUGHT_MAX:
+        sought = [re.escape(each.to_bytes(4, signed=True)) for each in ids]
+    else:  # clients count, so that 256 in a row differ in their last byte
+        starts = list(dict.fromkeys(each >> 8 for each in ids))[-_SOUGHT_MAX:]
+        sought = [re.escape(start.to_bytes(3, signed=True)) + b"." for start in starts]
+    found = b"(?!\\x00{3}[\\x00-\\x03])[\\x00-\\x06].{3}(?:" + b"|".join(sought) + b")"
+    return re.compile(found, re.DOTALL) if sought else None
 
 
 def _request_facts(payload: bytes | bytearray) -> dict[str, Any]:

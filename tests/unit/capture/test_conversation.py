@@ -128,6 +128,20 @@ def test_a_lost_segment_costs_the_frames_it_held_and_no_more(side):
     assert f"{lost} bytes were not captured" in notes[0].text
 
 
+@pytest.mark.parametrize("count", [40, 64, 65, 1000])
+def test_answers_are_found_behind_a_gap_however_many_it_held(count):
+    """Clients that do not wait for answers have many requests on their way."""
+    talk = fetches(Talk().open(), 1)
+    for number in range(2, count + 2):
+        talk.say(0, fetch_request(number))
+    lost = b"".join(fetch_response(number) for number in range(2, count + 2))
+    talk.lose(1, lost[:-20]).say(1, lost[-20:])
+    messages, notes = read(fetches(talk, 12, start=count + 2).pcap())
+    answered = [message.correlation_id for message in messages if message.answers]
+    assert answered == [1, *range(count + 2, count + 14)]
+    assert f"{len(lost) - 20} bytes were not captured, 20 more could not" in notes[0].text
+
+
 def test_a_gap_inside_a_frame_costs_that_frame_its_end_alone():
     frame = fetch_response(1, b"z" * 5000)
     talk = Talk().open().say(0, fetch_request(1))
