@@ -88,7 +88,7 @@ class Conversation:
             self._end_late()
         if packet.comments:
             self._shared.learn_names(map(named_topic, packet.comments))
-        segment = tcp_segment(packet.link_type, packet.data)
+        segment = tcp_segment(packet.link_type, packet.data, packet.size_bytes)
         if segment is None:
             self.skipped += 1
             self._check_link(packet)

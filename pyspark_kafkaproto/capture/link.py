@@ -32,6 +32,8 @@ PLAIN = Struct(">HBxHxxHxBxx12sIIBB")
 TYPE_POS, IP_POS, TCP_POS, PLAIN_STOP = 12, 14, 34, 48
 PLAIN_IPV4, PLAIN_TCP = 0x45, 0x50  # their first byte; the least of the one with the header's size
 FRAGMENT_OFFSET = 0x1FFF
+# What Linux hands to a network card at once is less; beyond it, the size is damaged.
+_UNCUT_BYTES_MAX = 1 << 20
 NO_NAMES: Mapping[bytes, str] = {}
 _MAPPED = bytes(10) + b"\xff\xff"  # in front of an IPv4 address among IPv6 ones
 
@@ -51,8 +53,14 @@ class Segment(NamedTuple):
     missing_bytes: int
 
 
-def tcp_segment(link_type: int, data: bytes) -> Segment | None:
-    """The segment in a packet; None for anything else, and for one that is cut in its headers."""
+def tcp_segment(link_type: int, data: bytes, size_bytes: int = 0) -> Segment | None:
+    """The segment in a packet; None for anything else, and for one that is cut in its headers.
+
+    Args:
+        link_type: what `data` begins with.
+        data: the packet, as much of it as was captured.
+        size_bytes: of all of it, where IP does not say; 0: nothing was cut.
+    """
     if link_type == ETHERNET and len(data) >= PLAIN_STOP:
         plain = _from_plain(data)
         if plain is not None:
@@ -65,8 +73,8 @@ def tcp_segment(link_type: int, data: bytes) -> Segment | None:
             return None
         version = data[pos] >> 4
         if version == 4:
-            return _from_ipv4(data, pos)
-        return _from_ipv6(data, pos) if version == 6 else None
+            return _from_ipv4(data, pos, size_bytes)
+        return _from_ipv6(data, pos, size_bytes) if version == 6 else None
     except (IndexError, ValueError):
         return None
 
@@ -110,14 +118,18 @@ def _behind_tags(data: bytes, pos: int) -> int:
     return pos + 2 if kind in {ETHERTYPE_IPV4, _ETHERTYPE_IPV6} else -1
 
 
-def _from_ipv4(data: bytes, pos: int) -> Segment | None:
+def _from_ipv4(data: bytes, pos: int, size_bytes: int) -> Segment | None:
     first, total, fragment, protocol = _front_of_ipv4(data, pos)
     if protocol != TCP or fragment & FRAGMENT_OFFSET:
         return None
     tcp = pos + (first & 0x0F) * 4
-    # Segments that the network card will cut have no length yet.
-    stop = pos + total if total else len(data)
+    stop = pos + total if total else _stop_unsaid(data, size_bytes)
     return _segment(data, tcp, stop, data[pos + 12 : pos + 20])
+
+
+def _stop_unsaid(data: bytes, size_bytes: int) -> int:
+    """Where a packet ends whose IP has no length yet: the network card will cut it."""
+    return size_bytes if len(data) < size_bytes <= _UNCUT_BYTES_MAX else len(data)
 
 
 def _front_of_ipv4(data: bytes, pos: int) -> tuple[int, int, int, int]:
@@ -127,9 +139,9 @@ def _front_of_ipv4(data: bytes, pos: int) -> tuple[int, int, int, int]:
     return first, total, fragment, protocol
 
 
-def _from_ipv6(data: bytes, pos: int) -> Segment | None:
+def _from_ipv6(data: bytes, pos: int, size_bytes: int) -> Segment | None:
     size = int.from_bytes(data[pos + 4 : pos + 6])
-    stop = pos + 40 + size if size else len(data)
+    stop = pos + 40 + size if size else _stop_unsaid(data, size_bytes)
     addresses = data[pos + 8 : pos + 40]
     kind = data[pos + 6]
     pos += 40

@@ -29,7 +29,7 @@ from tests.unit.capture.talks import (
     metadata_request,
     metadata_response,
 )
-from tests.unit.capture.wire import Talk, pcap, read, tcp
+from tests.unit.capture.wire import Talk, ethernet, pcap, read, tcp
 
 
 def told(messages):
@@ -230,6 +230,23 @@ def test_a_first_answer_that_stands_before_its_request(ports):
     talk.packets[opened:] = talk.packets[opened:][::-1]
     messages, _ = read(fetches(talk, 5, start=2).close().pcap(), ports)
     assert told(messages) == [(REQUEST, "Fetch", 1), *pairs(5, start=2)]
+
+
+def test_snapped_packets_whose_length_is_left_to_the_card():
+    """How much is missing of a request is known before its answer comes."""
+
+    def unsaid(packet):
+        return ethernet(packet[:2] + bytes(2) + packet[4:])
+
+    talk = Talk(wrap=unsaid).open()
+    for number in (1, 2):
+        for side, frame in ((0, fetch_request(number)), (1, fetch_response(number))):
+            talk.packet(side, payload=frame, keep=54 + 30)
+            talk.seqs[side] += len(frame)
+    messages, notes = read(talk.close().pcap())
+    assert told(messages) == pairs(2)
+    assert {message.latency_ns for message in messages} == {None, 1_000_000}
+    assert [note.text.partition(" ")[2] for note in notes] == ["bytes were not captured"]
 
 
 def test_the_shortest_start_of_a_frame_is_enough():

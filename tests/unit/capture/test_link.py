@@ -82,6 +82,14 @@ def test_a_packet_whose_length_is_left_to_the_card():
     assert (segment.payload, segment.missing_bytes) == (b"payload", 0)
 
 
+@pytest.mark.parametrize("packet", [V4[:2] + bytes(2) + V4[4:], V6[:4] + bytes(2) + V6[6:]])
+@pytest.mark.parametrize(("more", "missing"), [(0, 3), (300_000, 300_003), (1 << 30, 0)])
+def test_one_that_was_cut_ends_where_the_capture_says(packet, more, missing):
+    """A size that no packet can have says nothing."""
+    segment = link.tcp_segment(link.RAW, packet[:-3], len(packet) + more)
+    assert (segment.payload, segment.missing_bytes) == (b"payl", missing)
+
+
 @pytest.mark.parametrize(
     "packet",
     [
