@@ -68,7 +68,7 @@ def tcp_segment(link_type: int, data: bytes, size_bytes: int = 0) -> Segment | N
     try:
         pos = 14 if link_type == ETHERNET else _ip_position(link_type, data)
         if link_type == ETHERNET and data[12:14] not in _PLAIN_ETHERNET:
-            pos = _behind_tags(data, 12)
+            pos = _behind_tags(data, 12, 14)
         if pos < 0:
             return None
         version = data[pos] >> 4
@@ -103,19 +103,19 @@ def _ip_position(link_type: int, data: bytes) -> int:
     if link_type in {NULL, LOOP}:
         return 4  # the address family has a number of its own on every system: the header tells
     if link_type == SLL:
-        return _behind_tags(data, 14)
+        return _behind_tags(data, 14, 16)
     if link_type == SLL2:
-        return 20 if int.from_bytes(data[:2]) in {ETHERTYPE_IPV4, _ETHERTYPE_IPV6} else -1
+        return _behind_tags(data, 0, 20)
     return -1
 
 
-def _behind_tags(data: bytes, pos: int) -> int:
-    """The position behind an ethertype at `pos` and the VLAN tags it announces."""
+def _behind_tags(data: bytes, pos: int, behind: int) -> int:
+    """The position behind the VLAN tags that an ethertype at `pos` announces, from `behind` on."""
     kind = int.from_bytes(data[pos : pos + 2])
     while kind in _VLAN_TYPES:
-        pos += 4
-        kind = int.from_bytes(data[pos : pos + 2])
-    return pos + 2 if kind in {ETHERTYPE_IPV4, _ETHERTYPE_IPV6} else -1
+        kind = int.from_bytes(data[behind + 2 : behind + 4])
+        behind += 4
+    return behind if kind in {ETHERTYPE_IPV4, _ETHERTYPE_IPV6} else -1
 
 
 def _from_ipv4(data: bytes, pos: int, size_bytes: int) -> Segment | None:

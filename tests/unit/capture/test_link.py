@@ -15,6 +15,11 @@ V6 = ipv6(*V6_ADDRESSES, SEGMENT)
 VLAN, OUTER_VLAN = (0x8100, 5), (0x88A8, 6)
 
 
+def tagged_sll2(frame):
+    """Of an Ethernet frame: the first ethertype stands in front of all, its tag behind the rest."""
+    return frame[12:14] + bytes(18) + frame[14:]
+
+
 @pytest.mark.parametrize("packet", [V4, V6], ids=["IPv4", "IPv6"])
 @pytest.mark.parametrize(
     ("link_type", "wrap"),
@@ -26,6 +31,8 @@ VLAN, OUTER_VLAN = (0x8100, 5), (0x88A8, 6)
         (link.SLL, lambda packet: bytes(14) + ethernet(packet)[12:]),
         (link.SLL, lambda packet: bytes(14) + ethernet(packet, [VLAN])[12:]),
         (link.SLL2, lambda packet: ethernet(packet)[12:14] + bytes(18) + packet),
+        (link.SLL2, lambda packet: tagged_sll2(ethernet(packet, [VLAN]))),
+        (link.SLL2, lambda packet: tagged_sll2(ethernet(packet, [VLAN, VLAN]))),
         (link.NULL, lambda packet: pack("<I", 2) + packet),
         (link.LOOP, lambda packet: pack(">I", 24) + packet),
         (link.RAW, bytes),
