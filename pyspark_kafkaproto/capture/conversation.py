@@ -101,6 +101,11 @@ class Conversation:
         """What is complete and not taken."""
         return self._shared.out
 
+    @property
+    def waits_for_ends(self) -> bool:
+        """Whether a connection has ended and lacks bytes: each packet may be what ends the wait."""
+        return bool(self._closing)
+
     def taken(self) -> list[Message | Note]:
         """Take what is complete."""
         out = self._shared.out

@@ -76,6 +76,8 @@ class FastPath:
         Empty: the next packet is not usual, or not at hand as a whole.
         """
         conversation, source, unit_ns = self._conversation, self._source, self._unit_ns
+        if conversation.waits_for_ends:
+            return []
         read_header, read_headers = self._header.unpack_from, PLAIN.unpack_from
         flows, out = conversation.flows, conversation.out
         data, pos, end = source.data, source.pos, len(source.data)

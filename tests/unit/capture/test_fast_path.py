@@ -139,6 +139,23 @@ def test_pieces_of_any_size_of_every_magic(order, magic, piece_bytes):
     assert count > 20 or piece_bytes < 5000
 
 
+@pytest.mark.parametrize("late_ns", [100_000_000, 5_000_000_000])
+def test_what_is_missing_before_the_ends_is_waited_for_as_long(late_ns):
+    """Nothing but usual packets come in the meantime, of another connection."""
+    ended, other = Talk(client=("10.0.0.1", 50001)).open(), Talk().open()
+    ended.say(0, fetch_request(1))
+    begin, answer = ended.seqs[1], fetch_response(1, b"x" * 2000)
+    ended.lose(1, answer[:1000]).say(1, answer[1000:]).close()
+    for number in range(1, 10):
+        other.say(0, fetch_request(number)).say(1, fetch_response(number))
+        other.time_ns += 1_000_000_000
+    ended.time_ns += late_ns
+    ended.packet(1, payload=answer[:1000], seq=begin)
+    known, _ = taken(pcap_of(sorted(ended.packets + other.packets)))
+    told = [index for index, text in enumerate(known[0]) if ":50001" in text]
+    assert told[0] < told[-1] < len(known[0]) - 10  # in the middle of what the other one says
+
+
 @pytest.mark.parametrize("flags", [SYN, FIN, RST])
 def test_turns_of_a_connection_are_left_alone(flags):
     made = talk()
