@@ -26,6 +26,7 @@ _OVERHEAD_BYTES = 12  # type, length, and the length again at the end
 _INTERFACES_MAX = 65_536
 _NAMES_MAX = 65_536
 _FIRST_MADE_UP = 0xC6120001
+_MADE_UP_MAX = (1 << 17) - 1  # how many there are
 _NAME_BYTES_MAX = 255
 _BLOCK_BYTES_MAX = PACKET_BYTES_MAX + (1 << 20)
 
@@ -170,8 +171,8 @@ class PcapngReader:
 
 
 def made_up_address(number: int) -> bytes:
-    """An IPv4 address of 198.18.0.0/15, which no host has: it stands for a name. From 0 on."""
-    return (_FIRST_MADE_UP + number).to_bytes(4, "big")
+    """An IPv4 address of 198.18.0.0/15, which no host has: it stands for a name. Any number."""
+    return (_FIRST_MADE_UP + number % _MADE_UP_MAX).to_bytes(4, "big")
 
 
 def is_made_up(address: bytes) -> bool:

@@ -116,12 +116,22 @@ class Recorder:
                 try:
                     self._hosts[host] = ip_address(host).packed
                 except ValueError:
-                    made_up = made_up_address(len(self._hosts))
+                    made_up = self._free_address(host)
                     self._hosts[host] = made_up
                     record = made_up + host.encode() + b"\x00"
                     entry = pack("<HH", IPV4_NAME, len(record)) + record + bytes(-len(record) % 4)
                     self._write(_block(NAMES, entry + pack("<HH", 0, 0)))
             return self._hosts[host]
+
+    def _free_address(self, name: str) -> bytes:
+        """Made of the name, so that files that are read together tell brokers apart.
+
+        Processes of one machine may have the same port at a time, each to a broker of its own.
+        """
+        number, taken = crc32(name.encode()), set(self._hosts.values())
+        while (address := made_up_address(number)) in taken:
+            number += 1
+        return address
 
 
 class Track:

@@ -86,7 +86,7 @@ def recorded_of(broker, client="10.0.0.1", port=1):
 
 
 def test_brokers_known_by_name_are_shown_by_it_and_told_apart():
-    """Each process makes up addresses of its own: two brokers have the same in two files."""
+    """Each process makes up addresses of its own: two brokers may have the same in two files."""
     brokers = ["broker-1.example", "broker-2.example"]
     files = [recorded_of(name, port=port) for port, name in enumerate(brokers, 1)]
     readers = {str(number): open_capture(io.BytesIO(file)) for number, file in enumerate(files)}
@@ -95,6 +95,29 @@ def test_brokers_known_by_name_are_shown_by_it_and_told_apart():
     assert [each.peers.client for each in messages] == ["10.0.0.1:1", "10.0.0.1:2"]
     (message,), _ = read(recorded_of("broker-1", client="fe80::1"))
     assert message.peers[1:] == ("[fe80::1]:1", "broker-1:9092")
+
+
+def test_two_processes_may_have_the_same_port_to_brokers_known_by_name():
+    """The system gives a port to connections to several brokers: they are not one connection."""
+    brokers = ["broker-1.example", "broker-2.example"]
+    readers = {name: open_capture(io.BytesIO(recorded_of(name))) for name in brokers}
+    messages = [each for each in read_messages(MergedReader(readers)) if isinstance(each, Message)]
+    assert [each.peers.broker for each in messages] == [f"{name}:9092" for name in brokers]
+    assert [each.peers.client for each in messages] == ["10.0.0.1:1"] * 2
+
+
+def test_no_two_names_of_a_file_share_an_address():
+    """One is made of each name, and of these two the same: the second gets the next."""
+    out = io.BytesIO()
+    recorder = Recorder(out.write)
+    brokers = ["broker-203", "broker-456"]
+    for name in brokers:
+        track = recorder.connection(Address("10.0.0.1", 1), Address(name, 9092), time_ns=1)
+        track.on_frame("sent", [by_id(bytes(16))], 2)
+    messages, _ = read(out.getvalue())
+    assert [each.peers.broker for each in messages] == [f"{name}:9092" for name in brokers]
+    alone = [open_capture(io.BytesIO(recorded_of(name))) for name in brokers]
+    assert [packet.data for packet in alone[0]] == [packet.data for packet in alone[1]]
 
 
 def test_what_others_say_of_names_is_no_address_of_ours():
