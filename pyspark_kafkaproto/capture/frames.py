@@ -134,6 +134,7 @@ class Frames:
     def gap(self, size_bytes: int, time_ns: int) -> None:
         """So many bytes are missing from the stream; -1: nobody knows how many."""
         self._time_ns = time_ns
+        self._seek_whole()
         if self._size < 0 and self.is_in_step:
             self._begin_cut()
         known = len(self._buffer) + self._passed
@@ -143,9 +144,11 @@ class Frames:
                 self._deliver(self._take_buffer())
         else:
             self._lose(b"")
+            self._skip(len(self._buffer))
 
     def end(self) -> None:
         """The stream is over: what there is of a frame is one."""
+        self._seek_whole()
         if self.is_inside:
             self._deliver(self._take_buffer())
         else:
@@ -292,6 +295,13 @@ class Frames:
         self._announce(size)
         self._sought = True
         return True
+
+    def _seek_whole(self) -> None:
+        """What is sought does not go on: what seems to have begun is none, and may hold frames."""
+        while self._buffer and not self.is_in_step:
+            self._next_frame()
+            self._skip(1)
+            self._cut()
 
     def _sought_max(self) -> int:
         """How large a frame is tried: smaller, the more was read in vain."""

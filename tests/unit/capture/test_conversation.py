@@ -172,6 +172,38 @@ def test_lost_bytes_across_frames_are_reported_and_the_next_frame_is_found():
     assert "Fetch v11 #2, Fetch v11 #3, Fetch v11 #4" in notes[1].text
 
 
+@pytest.mark.parametrize("kept", [13, 17, 40])
+def test_no_frame_is_put_together_of_what_stands_before_and_behind_a_gap(kept):
+    """Its header would be of one request, and what it asks for of another."""
+    frames = [fetch_request(number, offset=number) for number in range(2, 18)]
+    talk = fetches(Talk().open(), 1)
+    talk.lose(0, frames[0][:-4]).say(0, frames[0][-4:] + frames[1][:kept])
+    talk.lose(0, frames[1][kept:] + frames[2][:kept]).say(0, frames[2][kept:])
+    for _ in range(10):  # as many segments as a hole is waited for
+        talk.packet(1)
+    talk.say(0, b"".join(frames[3:]))
+    messages, notes = read(talk.close().pcap())
+    asked = {message.correlation_id: message.body() for message in messages if not message.answers}
+    assert set(range(5, 18)) <= set(asked) <= {1, 3, *range(5, 18)}
+    assert asked.get(3) is None  # nobody knows what it asks for
+    assert all(
+        body.topics[0].partitions[0].fetch_offset == number
+        for number, body in asked.items()
+        if body is not None
+    )
+    assert "bytes were not captured" in notes[0].text
+
+
+def test_frames_behind_what_seemed_to_begin_a_large_one_are_found_at_the_end():
+    """It never ends: what it would hold is looked at when the stream is over, or at a gap."""
+    seeming = (100_000).to_bytes(4) + fetch_request(99)[4:30]
+    talk = fetches(Talk().open(), 1).lose(0, b"lost").say(0, b"rest" + seeming)
+    for number in range(2, 6):
+        talk.say(0, fetch_request(number))
+    messages, _ = read(talk.pcap())
+    assert told(messages) == [*pairs(1), *((REQUEST, "Fetch", number) for number in range(2, 6))]
+
+
 def test_a_stream_caught_in_the_middle():
     talk = Talk()
     rest = fetch_response(1, os.urandom(4000))
