@@ -57,9 +57,10 @@ _CORRELATION_ID_BYTES = 4  # the least that is no bare token
 _TLS_RECORD = re.compile(rb"[\x14-\x17]\x03[\x00-\x04][\x00-\x48]")
 _KEYS = b"[" + b"".join(re.escape(bytes([api.key])) for api in APIS) + b"]"
 # size · API key · version · correlation id · size of the client id, or null. A size under 10 is
-# none: many zeros in a row, as values may have, would begin a frame at each of them.
+# none: many zeros in a row, as values may have, would begin a frame at each of them. Nor is one of
+# API 0, version 0 and id 0: behind the few of a topic's id, it would be large, and be waited for.
 _REQUEST_PATTERN = re.compile(
-    rb"(?!\x00{3}[\x00-\x09])[\x00-\x06].{3}"
+    rb"(?!\x00{3}[\x00-\x09]|.{4}\x00{8})[\x00-\x06].{3}"
     rb"\x00" + _KEYS + rb"\x00[\x00-\x28].{4}(?:\xff\xff|[\x00-\x01].)",
     re.DOTALL,
 )

@@ -172,6 +172,20 @@ def test_lost_bytes_across_frames_are_reported_and_the_next_frame_is_found():
     assert "Fetch v11 #2, Fetch v11 #3, Fetch v11 #4" in notes[1].text
 
 
+def test_zeros_in_requests_are_no_request_that_is_waited_for():
+    """A topic's id that is not known is 16 of them: they would be a Produce v0 of 128 KiB."""
+    talk = Talk().open()
+    for number in range(1, 3):
+        talk.say(0, metadata_request(number)).say(1, metadata_response(number))
+    frames = metadata_request(3) + metadata_request(4)
+    talk.lose(0, frames[:60]).say(0, frames[60:])
+    for number in range(5, 40):
+        talk.say(0, metadata_request(number)).say(1, metadata_response(number))
+    messages, _ = read(talk.pcap())
+    answered = [message.correlation_id for message in messages if message.answers]
+    assert answered == [1, 2, *range(5, 40)]
+
+
 @pytest.mark.parametrize("kept", [13, 17, 40])
 def test_no_frame_is_put_together_of_what_stands_before_and_behind_a_gap(kept):
     """Its header would be of one request, and what it asks for of another."""
