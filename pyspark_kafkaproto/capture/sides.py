@@ -299,6 +299,9 @@ class _Side:
                 connection.settle(TLS)
                 return
         self.seen_bytes += len(chunk)
+        if self.role == RESPONSE:
+            # What the broker answers it has read: where that waits behind a hole, the hole stays.
+            connection.assemblers[1 - self._index].flush()
         self.frames.feed(chunk, time_ns)
         most_bytes = _UNDECIDED_BYTES_MAX if connection.has_start else _CAUGHT_BYTES_MAX
         may_be_kafka = connection.is_named or self.frames.is_inside

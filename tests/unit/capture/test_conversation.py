@@ -268,6 +268,17 @@ def test_a_lost_first_request_does_not_hide_the_connection(ports):
 
 
 @pytest.mark.parametrize("ports", [[], [9092]])
+def test_a_lost_first_request_costs_no_answer_but_its_own(ports):
+    """The next requests wait for it, and are known before their answers are looked at."""
+    talk = Talk().open().lose(0, metadata_request(1)).say(1, metadata_response(1))
+    messages, notes = read(fetches(talk, 3, start=2).pcap(), ports)
+    assert told(messages) == pairs(3, start=2)
+    assert all(message.answers for message in messages if message.kind == RESPONSE)
+    assert len(notes) == 1
+    assert "were not captured" in notes[0].text
+
+
+@pytest.mark.parametrize("ports", [[], [9092]])
 def test_a_first_answer_that_stands_before_its_request(ports):
     """Several queues of a network card, captured with `tcpdump -i any`."""
     talk = Talk().open()
