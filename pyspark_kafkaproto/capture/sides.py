@@ -300,8 +300,7 @@ class _Side:
                 return
         self.seen_bytes += len(chunk)
         if self.role == RESPONSE:
-            # What the broker answers it has read: where that waits behind a hole, the hole stays.
-            connection.assemblers[1 - self._index].flush()
+            self._flush_requests()
         self.frames.feed(chunk, time_ns)
         most_bytes = _UNDECIDED_BYTES_MAX if connection.has_start else _CAUGHT_BYTES_MAX
         may_be_kafka = connection.is_named or self.frames.is_inside
@@ -311,6 +310,10 @@ class _Side:
     def gap(self, size_bytes: int, time_ns: int) -> None:
         """Bytes of it are missing."""
         self.frames.gap(size_bytes, time_ns)
+
+    def _flush_requests(self) -> None:
+        """What a broker answers it has read: where that waits behind a hole, the hole will stay."""
+        self._connection.assemblers[1 - self._index].flush()
 
     # What frames look like
 
@@ -344,6 +347,7 @@ class _Side:
         """Where frames can begin."""
         if self.role != RESPONSE:
             return _REQUEST_PATTERN
+        self._flush_requests()
         connection = self._connection
         changes = connection.pending_changes
         if self._pattern[0] != changes:
@@ -404,8 +408,7 @@ class _Side:
             return
         asked = connection.answered(correlation_id)
         if asked is None:
-            # Its request was read by the broker: if it waits behind a hole, that hole will stay.
-            connection.assemblers[1 - self._index].flush()
+            self._flush_requests()
             asked = connection.answered(correlation_id)
         if asked is None:
             if connection.has_tokens:

@@ -268,6 +268,21 @@ def test_a_lost_first_request_does_not_hide_the_connection(ports):
 
 
 @pytest.mark.parametrize("ports", [[], [9092]])
+def test_a_request_that_is_lost_with_its_answer_costs_no_other(ports):
+    """Captures lose packets in bursts; the next requests wait, and their answers come meanwhile."""
+    talk = fetches(Talk().open(), 2)
+    talk.lose(0, fetch_request(3)).lose(1, fetch_response(3))
+    fetches(talk, 1, start=4)
+    for _ in range(10):  # the hole before the answer is given up first
+        talk.packet(0)
+    messages, notes = read(fetches(talk, 3, start=5).pcap(), ports)
+    assert sorted(told(messages)) == sorted([*pairs(2), *pairs(4, start=4)])
+    assert all(message.answers for message in messages if message.kind == RESPONSE)
+    assert len(notes) == 1
+    assert "were not captured" in notes[0].text
+
+
+@pytest.mark.parametrize("ports", [[], [9092]])
 def test_a_lost_first_request_costs_no_answer_but_its_own(ports):
     """The next requests wait for it, and are known before their answers are looked at."""
     talk = Talk().open().lose(0, metadata_request(1)).say(1, metadata_response(1))
