@@ -18,6 +18,7 @@ import re
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 
 from pyspark_kafkaproto.client.decisions import Deciding, Decision, DecisionLog
 from pyspark_kafkaproto.cluster.transactions import (
@@ -56,7 +57,13 @@ _NAME_AND_SLOT = re.compile(rf"({_NAME})-{_SLOT.pattern}")
 
 
 def commit_batch(
-    log: DecisionLog, name: str, batch: str, writers: Collection[Writer], *, job: str = ""
+    log: DecisionLog,
+    name: str,
+    batch: str,
+    writers: Collection[Writer],
+    *,
+    job: str = "",
+    rows: int | None = None,
 ) -> bool:
     """Commit the transactions of one batch, all or none; False where it was committed before.
 
@@ -71,6 +78,8 @@ def commit_batch(
             decision who count, and these are not looked at.
         job: of `name`, whose transactional ids it is in (`DecisionLog.ids_of`); all of them if
             there are no jobs.
+        rows: how many the batch has, where that is known. It is noted with the decision; a batch
+            that was decided with another number is warned of.
 
     Raises:
         LocalProtocolError: a transaction has timed out or was taken over; says whether before the
@@ -81,7 +90,7 @@ def commit_batch(
     with log.deciding(name) as deciding:
         if not job and deciding.last is not None:
             check_order(log, name, batch, deciding.last.batch)
-        is_new = _commit(deciding, batch, writers)
+        is_new = _commit(deciding, batch, writers, rows)
         # Here, where whoever else decided is fenced.
         _sweep_rest(log, name, job, None if job else deciding)
     return is_new
@@ -107,9 +116,10 @@ def check_order(log: DecisionLog, name: str, batch: str, last: str | None) -> No
         )
 
 
-def _commit(deciding: Deciding, batch: str, writers: Collection[Writer]) -> bool:
+def _commit(deciding: Deciding, batch: str, writers: Collection[Writer], rows: int | None) -> bool:
     last = deciding.last
     if last is not None and last.batch == batch:
+        _tell_of_other_rows(deciding, last, rows)
         complete(deciding)
         return False
     if last is not None and not last.is_done:
@@ -118,11 +128,30 @@ def _commit(deciding: Deciding, batch: str, writers: Collection[Writer]) -> bool
         # Twice: coordinators that are away are waited for before the decision's own time runs.
         _check_all_open(deciding.log, batch, writers)
         deciding.write(
-            Decision(batch, False, tuple(sorted(writers))),
+            Decision(batch, False, tuple(sorted(writers)), rows),
             lambda: _check_all_open(deciding.log, batch, writers),
         )
         complete(deciding)
     return True
+
+
+def _tell_of_other_rows(deciding: Deciding, last: Decision, rows: int | None) -> None:
+    """Warn where a batch that is decided comes again with another number of rows.
+
+    No error: a source that gives other rows when it is read again does so too, as behind a join
+    with a table that has changed, and its query could not go on then.
+    """
+    if None not in (rows, last.rows) and rows != last.rows:
+        _log.warning(
+            "batch %s of query %s was decided with %d rows and comes again with %d, of which none "
+            "is written: its source gives other rows when it is read again, or its checkpoint is "
+            "older than what it has written (topic %s), and rows of the batch may be missing",
+            last.batch,
+            deciding.name,
+            last.rows,
+            rows,
+            deciding.log.topic,
+        )
 
 
 def abort_batch(
@@ -243,7 +272,7 @@ def complete(deciding: Deciding, *, accept_missing: bool = False) -> None:
         if missing and accept_missing:
             _log.warning("%s", _missing_text(decision, missing, deciding.log))
         if accept_missing or not missing:
-            deciding.write(Decision(decision.batch, True, decision.writers))
+            deciding.write(replace(decision, is_done=True))
     except KafkaProtoError as error:
         error.add_line(
             f"{decision} is decided all the same. The next run completes it, or "

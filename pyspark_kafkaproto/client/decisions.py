@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from pyspark_kafkaproto.client.decision_topic import MOST_BYTES, describe_topic, ensure_topic
 from pyspark_kafkaproto.client.produce import Producer
@@ -59,11 +59,15 @@ BATCH_JOBS: Final = "batch"  # the name of all of them; streaming queries have o
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """That a batch is to be committed: which transactions, and whether all of them are."""
+    """That a batch is to be committed: which transactions, and whether all of them are.
+
+    rows: how many the batch had; None where whoever decided did not say.
+    """
 
     batch: str
     is_done: bool
     writers: tuple[Writer, ...]
+    rows: int | None = None
 
     def __str__(self) -> str:
         state = _DONE if self.is_done else _DECIDED
@@ -342,7 +346,13 @@ class DecisionLog:
                 Writer(f"{ids}{suffix}", int(producer_id), int(epoch))
                 for suffix, producer_id, epoch in found["transactions"]
             )
-            return Decision(str(found["batch"]), found["state"] == _DONE, writers)
+            rows = found.get("rows")
+            return Decision(
+                str(found["batch"]),
+                found["state"] == _DONE,
+                writers,
+                rows if rows is None else int(rows),
+            )
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             text = f"a record of {name!r} is no decision: {error}"
             raise RemoteProtocolError(text, where=self.topic) from error
@@ -408,7 +418,7 @@ class Deciding:
                 also where the next one finds that somebody else decides for this name.
         """
         ids = self.log.ids_of(self.name)
-        value = {
+        value: dict[str, Any] = {
             "batch": decision.batch,
             "state": _DONE if decision.is_done else _DECIDED,
             "transactions": [
@@ -416,6 +426,8 @@ class Deciding:
                 for writer in (() if decision.is_done else decision.writers)
             ],
         }
+        if decision.rows is not None:
+            value["rows"] = decision.rows
         text = json.dumps(value, separators=(",", ":"))
         key = _key(self.log.prefix, self.name)
         self._open()

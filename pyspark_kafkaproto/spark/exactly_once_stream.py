@@ -73,9 +73,9 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
         if last == batch:
             configure_logging()
             _log.info("batch %s is decided: it is not written again", batch)
-            for _ in iterator:  # what has state in Spark notes it behind its last row
-                pass
-            return TaskReport(0, {}, 0, None, query)
+            # To the end: what has state in Spark notes it behind its last row.
+            rows = sum(item.num_rows for item in iterator)
+            return TaskReport(rows, {}, 0, None, query)
         check_order(log, query, batch, last)
         report = write_rows(self._options, iterator, id_of_task(log, query), spare_id)
         return kept_unless_over(
@@ -95,7 +95,8 @@ class ExactlyOnceStreamWriter(DataSourceStreamArrowWriter):
         # Before the other driver is fenced, which this one is behind.
         check_order(log, query, str(batchId), self._decided.get(query))
         with packets_with_errors():
-            is_new = commit_batch(log, query, str(batchId), writers_of(messages))
+            writers, rows = writers_of(messages), _rows_of(messages)
+            is_new = commit_batch(log, query, str(batchId), writers, rows=rows)
         state = "committed" if is_new else "was committed before"
         _log.info("batch %d %s: %s", batchId, state, summary(messages))
 
@@ -164,3 +165,7 @@ def query_of_checkpoint(location: str | None) -> str | None:
 def _query_of(messages: Sequence[WriterCommitMessage | None]) -> str | None:
     reports = [message for message in messages if isinstance(message, TaskReport)]
     return reports[0].query if reports else None
+
+
+def _rows_of(messages: Sequence[WriterCommitMessage | None]) -> int:
+    return sum(message.rows for message in messages if isinstance(message, TaskReport))

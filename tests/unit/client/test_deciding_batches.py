@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -123,6 +124,22 @@ def test_a_batch_is_committed_once(log, coordinator):
     assert last(log) == DONE
     assert not commit_batch(log, NAME, "7", BOTH)
     assert len(coordinator.ended) == 2
+
+
+@pytest.mark.parametrize(
+    ("first", "again", "is_told"),
+    [(10, 20, True), (10, 0, True), (10, 10, False), (None, 10, False), (10, None, False)],
+)
+def test_a_decided_batch_that_comes_again_with_other_rows_is_told(
+    log, coordinator, caplog, first, again, is_told
+):
+    """A checkpoint from just before the batch gives its number to what has come since."""
+    assert commit_batch(log, NAME, "7", BOTH, rows=first)
+    assert last(log) == replace(DONE, rows=first)
+    assert not commit_batch(log, NAME, "7", [], rows=again)
+    text = f"decided with {first} rows and comes again with {again}, of which none is written"
+    assert (text in caplog.text) == is_told
+    assert bool(caplog.records) == is_told
 
 
 def test_who_cannot_go_on_behind_a_decision_completes_it_and_says_that_it_holds(

@@ -93,6 +93,7 @@ def test_a_record_of_somebody_else_stops_nobody(brokers, log, caplog, key):
         b'{"batch": "1", "state": "decided", "transactions": 5}',
         b'{"batch": "1", "state": "decided", "transactions": [["0-0", 7]]}',
         b'{"batch": "1", "state": "decided", "transactions": [["0-0", "x", 7]]}',
+        b'{"batch": "1", "state": "done", "transactions": [], "rows": "many"}',
     ],
 )
 def test_what_is_no_decision_and_stands_where_one_is_to_be_is_an_error(brokers, log, value):

@@ -6,6 +6,7 @@ import pickle
 from dataclasses import replace
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 from pyspark import TaskContext
 from pyspark.sql.types import StringType, StructField, StructType
@@ -45,10 +46,12 @@ def task(monkeypatch):
 def deciders(monkeypatch):
     """What the log says, and what was asked for.
 
-    asked: (what, name, batch, writers, job, whether it is surely undecided); ids: of what tasks
-        wrote; aborted: writers, by themselves.
+    asked: (what, name, batch, writers, job, whether it is surely undecided); rows: of what is to be
+        committed; ids: of what tasks wrote; aborted: writers, by themselves.
     """
-    found = SimpleNamespace(last={}, given_up=set(), error=None, asked=[], ids=[], aborted=[])
+    found = SimpleNamespace(
+        last={}, given_up=set(), error=None, asked=[], rows=[], ids=[], aborted=[]
+    )
 
     def read(_):
         if found.error:
@@ -56,8 +59,9 @@ def deciders(monkeypatch):
         return found.last
 
     def ask(what):
-        def asked(_, name, batch, writers, *, job="", is_undecided=False):
+        def asked(_, name, batch, writers, *, job="", is_undecided=False, rows=None):
             found.asked.append((what, name, batch, writers, job, is_undecided))
+            found.rows.append(rows)
             return True
 
         return asked
@@ -161,8 +165,9 @@ def test_a_job_of_which_a_task_failed_was_decided_by_nobody(deciders, is_undecid
 
 
 def test_a_micro_batch_that_is_decided_is_not_written_again(task, deciders):
-    rows = iter("abc")
-    assert stream_writer("10").write(rows) == replace(EMPTY, query=QUERY)
+    rows = iter([pa.record_batch({"value": ["a", "b"]}), pa.record_batch({"value": ["c"]})])
+    report = stream_writer("10").write(rows)
+    assert report == replace(EMPTY, rows=3, query=QUERY), "the driver compares how many there were"
     assert not list(rows), "what has state in Spark notes it behind its last row"
     assert not deciders.ids
 
@@ -191,9 +196,10 @@ def test_a_task_of_a_batch_behind_the_last_writes_nothing(task, deciders):
 
 
 def test_a_micro_batch_is_decided_with_all_that_its_tasks_left_open(deciders):
-    reports = [replace(item, query=QUERY) for item in (EMPTY, REPORT)]
-    stream_writer("9").commit(reports, 10)
+    reports = [replace(item, query=QUERY) for item in (EMPTY, REPORT, replace(EMPTY, rows=4))]
+    stream_writer("9").commit([*reports, None], 10)
     assert deciders.asked == [("commit", QUERY, "10", [LEFT_OPEN], "", False)]
+    assert deciders.rows == [7]
 
 
 def test_a_micro_batch_without_tasks_decides_nothing(deciders):
