@@ -48,6 +48,8 @@ _ADVICE = {
     "TLS": "check security.protocol, ssl.truststore.location and the name in the certificate",
     "SASL": "check security.protocol, sasl.mechanism and sasl.jaas.config",
     "versions": "is this a Kafka listener, and does security.protocol fit it?",
+    "login": "does this listener want a login? Then set security.protocol, sasl.mechanism and "
+    "sasl.jaas.config",
     "coordinator": "is the topic __consumer_offsets there, with leaders? Brokers make it if there "
     "are as many of them as offsets.topic.replication.factor says",
     "metadata": "a broker that answers but knows no cluster is starting, or cut off from it",
@@ -181,11 +183,17 @@ def _try_cluster(
             request, Deadline.after(config.request_timeout_s)
         )
     except KafkaProtoError as error:
-        yield Finding("metadata", subject, BROKEN, str(error), _ADVICE["metadata"])
+        # Versions are told to everybody: who does not log in is hung up on here.
+        is_refused = isinstance(error, ConnectionFailed) and not _is_used("SASL", config)
+        advice = _ADVICE["login" if is_refused else "metadata"]
+        yield Finding("metadata", subject, BROKEN, str(error), advice)
         return
     topology = read_topology(answer)
     detail = f"cluster {topology.cluster_id}, brokers {sorted(topology.brokers)}"
-    yield Finding("metadata", subject, OK if topology.brokers else BROKEN, detail)
+    if topology.brokers:
+        yield Finding("metadata", subject, OK, detail)
+    else:
+        yield Finding("metadata", subject, BROKEN, detail, _ADVICE["metadata"])
     yield from _try_advertised(topology, config, reached, connection.endpoint)
     for topic in answer.topics:
         yield _topic_rights(topic)
@@ -244,6 +252,8 @@ def _try_group(
     connection: Connection, config: ClientConfig, group: str, patience: Deadline
 ) -> list[Finding]:
     """Where the group is coordinated, and what this user may do with it."""
+    if not connection.is_open:
+        return [Finding("coordinator", f"group {group!r}", NOT_REACHED, "")]
     while True:
         findings: list[Finding] = []
         try:

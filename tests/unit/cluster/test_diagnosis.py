@@ -15,7 +15,7 @@ from pyspark_kafkaproto.errors import (
 from pyspark_kafkaproto.messages.describe_groups import DescribeGroupsResponse
 from pyspark_kafkaproto.messages.find_coordinator import FindCoordinatorResponse
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
-from tests.fake_broker import DEFAULT, STALL, metadata, raw
+from tests.fake_broker import DEFAULT, STALL, close, metadata, raw
 
 READ_AND_DESCRIBE = 1 << 3 | 1 << 8
 DESCRIBE = 1 << 8
@@ -118,6 +118,27 @@ def test_each_error_belongs_to_a_hop():
         RemoteProtocolError("no"),
     ):
         assert _broken_hop(error) == "versions"
+
+
+def test_a_listener_that_hangs_up_on_who_does_not_log_in_is_no_broker_that_starts(
+    brokers, kafka_at
+):
+    """It tells its versions to everybody."""
+    brokers.on("Metadata", close())
+    with kafka_at(brokers.address(1)) as kafka:
+        hops = by_hop(kafka.diagnose({"orders"}, {"g"}))
+    assert (hops["versions"].result, hops["metadata"].result) == ("ok", "broken")
+    assert "set security.protocol to SASL_PLAINTEXT" in hops["metadata"].detail
+    assert "want a login" in hops["metadata"].advice
+    assert (hops["coordinator"].result, hops["coordinator"].advice) == ("not reached", "")
+
+
+def test_a_broker_that_knows_no_cluster_is_said_to_start(brokers, kafka_at):
+    brokers.on("Metadata", MetadataResponse())
+    with kafka_at(brokers.address(1)) as kafka:
+        hops = by_hop(kafka.diagnose())
+    assert hops["metadata"].result == "broken"
+    assert "is starting" in hops["metadata"].advice
 
 
 def test_wrong_advertised_address_says_which_line_to_set(brokers, kafka_at):
