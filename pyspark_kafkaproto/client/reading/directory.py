@@ -183,7 +183,9 @@ class Directory:
         once a follower has failed, so are all partitions of this task.
         """
         sends_on = data.preferred_read_replica != _NO_REPLICA and not data.records
-        if partition in self._followed and (sends_on or data.error_code == OFFSET_OUT_OF_RANGE):
+        # A follower that has lost its end says that what was read is gone: the leader knows.
+        lacks_it = data.error_code == OFFSET_OUT_OF_RANGE or data.diverging_epoch.end_offset >= 0
+        if partition in self._followed and (sends_on or lacks_it):
             self._led.add(partition)
             self.forget([partition])
             return True

@@ -142,6 +142,32 @@ def test_damaged_epoch_is_no_loss(brokers, config, task, clock):
     assert read(task((0, 0, 100)), config()) == rows(0, 0, log.stop)
 
 
+def test_follower_that_has_less_than_was_read_says_nothing_of_the_log(
+    brokers, config, task, clock
+):
+    """It has lost its end, and catches up, in the leader's epoch: who leads has all of it."""
+    log = brokers.logs["orders", 0].fill(10, size_bytes=3000)
+    behind = Answered.DivergingEpoch(epoch=0, end_offset=10)
+
+    def lead(call):
+        if call.request.rack_id:
+            return answered(Answered(high_watermark=100, preferred_read_replica=2))(call)
+        return fetch(brokers, call)
+
+    def follow(call):
+        asked = call.request.topics[0].partitions[0]
+        if asked.last_fetched_epoch >= 0:
+            return answered(Answered(high_watermark=100, diverging_epoch=behind))(call)
+        return answered(log.fetch(0, asked.fetch_offset, 64 << 10, is_first=True))(call)
+
+    brokers.on("Fetch", lead, node=1)
+    brokers.on("Fetch", follow, node=2)
+    assert read(task((0, 0, 100)), config(client_rack="eu-2")) == rows(0, 0, 100)
+    asked = [call.node_id for call in brokers.calls if call.api == "Fetch"]
+    assert asked[:3] == [1, 2, 2]
+    assert set(asked[3:]) == {1}
+
+
 # Leaders of the past
 
 
