@@ -15,7 +15,8 @@ from pyspark_kafkaproto.client.reading.gone import is_gone, note_gone
 from pyspark_kafkaproto.client.reading.progress import RangeProgress
 from pyspark_kafkaproto.cluster import Router, TopicPartition
 from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_bounds
-from pyspark_kafkaproto.errors import BrokerError, DataLoss, DeadlineExceeded
+from pyspark_kafkaproto.error_codes import UNKNOWN_TOPIC_OR_PARTITION
+from pyspark_kafkaproto.errors import BrokerError, DataLoss, DeadlineExceeded, KafkaProtoError
 from pyspark_kafkaproto.net import ClientConfig
 
 _log = logging.getLogger(__name__)
@@ -47,12 +48,19 @@ class Bounds:
         self._router = router
         self._ranges = ranges
         self._found: dict[int, dict[TopicPartition, int]] = {}
+        self._failure: KafkaProtoError | None = None  # the next of them is not to wait as long
 
     def of(self, partition: TopicPartition, timestamp: int) -> int:
         """The bound that `timestamp` names of one of them."""
+        if self._failure is not None:
+            raise self._failure
         if timestamp not in self._found:
             partitions = [item.topic_partition for item in self._ranges]
-            self._found[timestamp] = list_bounds(self._router, partitions, timestamp)
+            try:
+                self._found[timestamp] = list_bounds(self._router, partitions, timestamp)
+            except KafkaProtoError as error:
+                self._failure = error
+                raise
         return self._found[timestamp][partition]
 
 
@@ -178,10 +186,16 @@ class LossPolicy:
             DataLoss: where that is to fail the read; of an end before the position not at once, as
                 of a topic that is not there. Else the position moves to the earliest offset inside
                 the range, or to its end, not before request.timeout.ms.
+            BrokerError: its topic is not there to be asked, and has not been for that long.
         """
         partition = progress.topic_partition
-        earliest = bounds.of(partition, EARLIEST_TIMESTAMP)
-        latest = bounds.of(partition, LATEST_TIMESTAMP)
+        try:
+            earliest = bounds.of(partition, EARLIEST_TIMESTAMP)
+            latest = bounds.of(partition, LATEST_TIMESTAMP)
+        except BrokerError as error:
+            if error.code != UNKNOWN_TOPIC_OR_PARTITION or self._has_stalled(progress):
+                raise
+            return  # deleted meanwhile, it seems: whoever looks for its leader hears of it
         if earliest <= progress.position <= latest:  # leaders that change lag for a moment
             self.wait_or_give_up(progress, bounds)
             return

@@ -142,9 +142,7 @@ def test_damaged_epoch_is_no_loss(brokers, config, task, clock):
     assert read(task((0, 0, 100)), config()) == rows(0, 0, log.stop)
 
 
-def test_follower_that_has_less_than_was_read_says_nothing_of_the_log(
-    brokers, config, task, clock
-):
+def test_follower_that_has_less_than_was_read_says_nothing_of_the_log(brokers, config, task, clock):
     """It has lost its end, and catches up, in the leader's epoch: who leads has all of it."""
     log = brokers.logs["orders", 0].fill(10, size_bytes=3000)
     behind = Answered.DivergingEpoch(epoch=0, end_offset=10)
@@ -228,6 +226,32 @@ def _in_the_middle(brokers, do):
 
     brokers.logs["orders", 0].fill(10, size_bytes=3000)
     brokers.on("Fetch", DEFAULT, act, DEFAULT)
+
+
+def _deleted_behind_a_denied_offset(brokers):
+    """A broker denies the offset, and before its bounds are asked for the topic is gone."""
+
+    def deny(call):
+        brokers.topics.pop("orders")
+        for partition in (0, 1):
+            brokers.logs.pop(("orders", partition))
+        return answered(Answered(error_code=1, high_watermark=-1))(call)
+
+    brokers.logs["orders", 0].fill(10, size_bytes=3000)
+    brokers.on("Fetch", DEFAULT, deny, DEFAULT)
+
+
+def test_topic_deleted_before_it_says_what_is_left_is_a_data_loss(brokers, config, task, clock):
+    _deleted_behind_a_denied_offset(brokers)
+    with pytest.raises(DataLoss, match=r"PARTITIONS_DELETED.*orders was deleted"):
+        read(task((0, 0, 100)), config())
+
+
+def test_topic_deleted_before_it_says_what_is_left_ends_its_ranges_when_told_so(
+    brokers, config, task, clock
+):
+    _deleted_behind_a_denied_offset(brokers)
+    assert read(task((0, 0, 100)), config(), LENIENT) == rows(0, 0, 20)
 
 
 def test_topic_deleted_mid_read_is_a_data_loss(brokers, config, task, clock):
