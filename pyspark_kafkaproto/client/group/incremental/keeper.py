@@ -77,6 +77,7 @@ class IncrementalKeeper(Keeper[Coordinator]):
             if self._membership.state is State.CLOSED and self._coordinator.may_be_heard:
                 self._leave_aside(who, self._soon)
             raise
+        self._membership.named(self.member_id)  # whoever closes it from now on leaves
         if self._membership.state is State.CLOSED:
             # Meanwhile: whoever has closed it did not know that we would be let in.
             self._leave_aside(who, self._soon)

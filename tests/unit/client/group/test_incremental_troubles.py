@@ -256,6 +256,24 @@ def test_who_is_closed_while_it_joins_leaves_if_it_may_have_been_let_in(
 
 
 @pytest.mark.slow
+def test_who_is_closed_while_its_topics_are_looked_up_leaves(filled, heartbeats, incremental_of):
+    """It has been let in by then: others would read nothing until its session ends."""
+    asked = threading.Event()
+
+    def keep(call):
+        asked.set()
+        filled.hold(lambda: not heartbeats.members, PATIENCE_S / 2)
+        return metadata(filled, call)
+
+    filled.on("Metadata", keep)
+    consumer = incremental_of()
+    assert asked.wait(PATIENCE_S)
+    assert heartbeats.members
+    consumer.close()
+    assert not heartbeats.members
+
+
+@pytest.mark.slow
 def test_a_leaving_that_nobody_knows_is_not_complained_of(
     filled, heartbeats, incremental_of, caplog
 ):
