@@ -148,7 +148,13 @@ class Tail:
         Raises:
             DataLoss: there is such a log, and that is to fail the query.
         """
-        for item, end in self._cut_offs.find(at).items():
+        try:
+            found = self._cut_offs.find(at)
+        except BrokerError as error:
+            if error.code != UNKNOWN_TOPIC_OR_PARTITION:  # deleted: the next look says so
+                raise
+            found = {}
+        for item, end in found.items():
             fail_or_warn(
                 self._options,
                 "PARTITION_OFFSET_CHANGED",

@@ -13,6 +13,7 @@ from pyspark_kafkaproto.errors import BrokerError, ConfigError, DataLoss, KafkaP
 from pyspark_kafkaproto.messages.describe_groups import DescribeGroupsResponse
 from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
+from pyspark_kafkaproto.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse
 from pyspark_kafkaproto.spark.stream import tail
 from pyspark_kafkaproto.spark.stream.available_now import AvailableNowFailed
 from pyspark_kafkaproto.spark.stream.limits import MOST
@@ -531,6 +532,33 @@ def test_idle_stream_knows_a_log_that_was_cut_off_and_has_grown_since(brokers, i
     grown = {"orders": {"0": 120, "1": 30}}
     assert [lenient.latestOffset(END, NO_LIMIT) for _ in range(2)] == [grown] * 2
     assert caplog.text.count("was cut off at offset 90") == 1
+
+
+@pytest.mark.parametrize("fails", ["true", "false"])
+def test_a_topic_deleted_before_its_leaders_are_asked_for_cut_offs_is_told_by_the_next_look(
+    brokers, idle, clock, fails
+):
+    reader = idle(failOnDataLoss=fails)
+
+    def deleted(call):
+        if brokers.topics.pop("orders", None):
+            brokers.logs.clear()
+        (topic,) = call.request.topics
+        part = OffsetForLeaderEpochResponse.Topic
+        parts = [part.Partition(partition=at.partition, error_code=3) for at in topic.partitions]
+        told = part(topic=topic.topic, partitions=tuple(parts))
+        return OffsetForLeaderEpochResponse(topics=(told,))
+
+    brokers.on("OffsetForLeaderEpoch", deleted)
+    brokers.logs["orders", 0].cut_off(100)
+    assert reader.latestOffset(END, NO_LIMIT) == END
+    assert not brokers.topics
+    clock.now += 2
+    if fails == "false":
+        assert reader.latestOffset(END, NO_LIMIT) == {}
+    else:
+        with pytest.raises(DataLoss, match="PARTITIONS_DELETED"):
+            reader.latestOffset(END, NO_LIMIT)
 
 
 # Partitions that come and go
