@@ -29,7 +29,11 @@ from pyspark_kafkaproto.client.reading.requests import (
 from pyspark_kafkaproto.client.reading.withheld import Withheld
 from pyspark_kafkaproto.cluster import Leader, Router, TopicPartition
 from pyspark_kafkaproto.cluster.offsets import LATEST_TIMESTAMP, list_bounds
-from pyspark_kafkaproto.error_codes import CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE
+from pyspark_kafkaproto.error_codes import (
+    CORRUPT_MESSAGE,
+    OFFSET_OUT_OF_RANGE,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
 from pyspark_kafkaproto.errors import (
     BrokerError,
     CorruptRecords,
@@ -314,10 +318,15 @@ class Exchanges(ABC):
         A leader notes the high watermark and then reads up to where it is by then: while others
         write, its answer may hold more. But the CRC does not cover a batch's base offset, and this
         is what shows a damaged one. Where another leader, or another topic of that name, has told
-        the end, the next Fetch tells what has become of the log.
+        the end, or the topic is gone, the next Fetch tells what has become of the log.
         """
         partition = progress.topic_partition
-        end = list_bounds(self._directory.router, [partition], LATEST_TIMESTAMP)[partition]
+        try:
+            end = list_bounds(self._directory.router, [partition], LATEST_TIMESTAMP)[partition]
+        except BrokerError as error:
+            if error.code != UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            return
         if next_offset > end and self._directory.is_up_to_date(partition):
             raise CorruptRecords(
                 f"its batches end at {next_offset}, beyond the end of the log, {end}",

@@ -129,6 +129,21 @@ def test_log_cut_off_as_more_was_answered_than_acknowledged_is_no_damage(
         read(task((0, 0, 40)), config())
 
 
+def test_topic_deleted_as_more_was_answered_than_acknowledged_is_a_data_loss(
+    brokers, config, task, clock
+):
+    brokers.logs["orders", 0].fill(3)
+
+    def delete():
+        del brokers.topics["orders"]
+        for partition in (0, 1):
+            del brokers.logs["orders", partition]
+
+    _answer_then(brokers, delete)
+    with pytest.raises(DataLoss, match=r"PARTITIONS_DELETED.*orders was deleted"):
+        read(task((0, 0, 40)), config())
+
+
 def test_damaged_epoch_is_no_loss(brokers, config, task, clock):
     """No CRC covers it: a leader that has no such epoch denies the offset, but lists it."""
     log = brokers.logs["orders", 0].fill(10, size_bytes=3000)
