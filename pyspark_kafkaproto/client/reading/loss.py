@@ -16,7 +16,13 @@ from pyspark_kafkaproto.client.reading.progress import RangeProgress
 from pyspark_kafkaproto.cluster import Router, TopicPartition
 from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_bounds
 from pyspark_kafkaproto.error_codes import UNKNOWN_TOPIC_OR_PARTITION
-from pyspark_kafkaproto.errors import BrokerError, DataLoss, DeadlineExceeded, KafkaProtoError
+from pyspark_kafkaproto.errors import (
+    BrokerError,
+    DataLoss,
+    DeadlineExceeded,
+    KafkaProtoError,
+    another,
+)
 from pyspark_kafkaproto.net import ClientConfig
 
 _log = logging.getLogger(__name__)
@@ -53,7 +59,7 @@ class Bounds:
     def of(self, partition: TopicPartition, timestamp: int) -> int:
         """The bound that `timestamp` names of one of them."""
         if self._failure is not None:
-            raise self._failure
+            raise another(self._failure)
         if timestamp not in self._found:
             partitions = [item.topic_partition for item in self._ranges]
             try:
