@@ -423,10 +423,10 @@ class _Line:
                 self.connection.send(request, self._soon(), version)
                 self.wait_anew()
             except Throttled as error:  # nothing of it left; what was sent before is answered yet
-                self._fail(error, [self.sent.pop()])
+                self.unsent.appendleft((self.sent.pop(), request))
+                self._fail_unsent(error)
             except KafkaProtoError as error:
-                self._fail(error, self.sent)
-                self.sent.clear()
+                self._fail(error)
 
     @property
     def _has_room(self) -> bool:
@@ -440,8 +440,7 @@ class _Line:
             try:
                 reply = self.connection.receive(self.due)
             except KafkaProtoError as error:
-                self._fail(error, self.sent)
-                self.sent.clear()
+                self._fail(error)
             else:
                 self._answers[self.sent.popleft()] = reply.message
                 self.wait_anew()
@@ -458,10 +457,17 @@ class _Line:
     def _soon(self) -> Deadline:
         return self._deadline.sooner(self._router.config.request_timeout_s)
 
-    def _fail(self, error: KafkaProtoError, failed: Iterable[int]) -> None:
+    def _fail(self, error: KafkaProtoError) -> None:
         """What is lost with a connection is every answer that it owes, and what was to follow."""
+        for number in self.sent:
+            self._answers[number] = error
+        self.sent.clear()
+        self._fail_unsent(error)
+
+    def _fail_unsent(self, error: KafkaProtoError) -> None:
+        """Nothing more can be sent."""
         self._router.note_failure(self._place, error)
-        for number in (*failed, *(number for number, _ in self.unsent)):
+        for number, _ in self.unsent:
             self._answers[number] = error
         self.unsent.clear()
 

@@ -10,6 +10,8 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from pyspark_kafkaproto.cluster.recent import with_latest
+from pyspark_kafkaproto.error_codes import UNKNOWN_TOPIC_OR_PARTITION
+from pyspark_kafkaproto.errors import BrokerError
 
 if TYPE_CHECKING:
     from pyspark_kafkaproto.cluster.kafka_cluster import KafkaCluster
@@ -40,13 +42,21 @@ class CutOffs:
     def find(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Where logs were cut off below `positions` since the last look.
 
+        Nothing where one of their topics is deleted by now: the caller's next look at topics says
+        so, and this one is made again then.
+
         Args:
             positions: the next offsets to read, no further than the ends that were told before the
                 last ones.
         """
         if self._cluster.end_epochs is self._last:
             return {}
-        found = self._cluster.find_cut_off(positions, self._epochs)
+        try:
+            found = self._cluster.find_cut_off(positions, self._epochs)
+        except BrokerError as error:
+            if error.code != UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            return {}
         self.learn()
         self._forget_others(positions.keys() | self._last.keys())
         return found

@@ -269,7 +269,7 @@ class Transport:
         return ConnectionFailed(str(self.endpoint), stage, self._why(error))
 
     def _why(self, error: OSError) -> str:
-        return error.strerror or str(error)
+        return _in_words(error)
 
 
 def _set_up(sock: socket.socket) -> None:
@@ -384,6 +384,11 @@ def reason_of(error: OSError, deadline: Deadline) -> str:
     """Why a socket failed that had until `deadline`, in words."""
     if isinstance(error, TimeoutError):
         return f"no answer within {deadline.timeout_s:.3g} s"
+    return _in_words(error)
+
+
+def _in_words(error: OSError) -> str:
+    """Without its number, which means something to systems alone."""
     return error.strerror or str(error)
 
 

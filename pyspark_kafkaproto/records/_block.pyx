@@ -26,7 +26,7 @@ from pyspark_kafkaproto.records._batch cimport (
 )
 from pyspark_kafkaproto.records._crc32 cimport crc32, fill_crc32_tables
 from pyspark_kafkaproto.records._crc32c cimport fold_crc32c, may_fold_crc32c
-from pyspark_kafkaproto.records._cursor cimport Bytes, unlikely
+from pyspark_kafkaproto.records._cursor cimport NOGIL_BYTES, Bytes, unlikely
 from pyspark_kafkaproto.records._message cimport read_message_header
 
 from pyspark_kafkaproto.records import batch as _batch
@@ -35,7 +35,6 @@ from pyspark_kafkaproto.records import compression as _compression
 cdef enum:
     ATTRIBUTES_POS = 21
     MIN_LENGTH_V2 = 49
-    NOGIL_BYTES = 32 << 10  # below, other threads gain less than giving way to them costs
 
 cdef object crc32c = _compression.crc32c
 folds = bool(may_fold_crc32c())  # CRCs; where it cannot, or is told not to, the package does

@@ -13,6 +13,7 @@ cdef extern from *:
 
 cdef enum:
     MIN_HEADER_SIZE = 2
+    NOGIL_BYTES = 32 << 10  # below, other threads gain less than giving way to them costs
 
 cdef enum:  # what can be wrong with a record or message, in the order of FAULTS
     SOUND = 0

@@ -38,7 +38,13 @@ from pyspark_kafkaproto.records._columns cimport (
     free_rows,
     reserve_rows,
 )
-from pyspark_kafkaproto.records._cursor cimport NO_MEMORY, TIMESTAMP_RANGE, Bytes, unlikely
+from pyspark_kafkaproto.records._cursor cimport (
+    NO_MEMORY,
+    NOGIL_BYTES,
+    TIMESTAMP_RANGE,
+    Bytes,
+    unlikely,
+)
 from pyspark_kafkaproto.records._memory cimport (
     binary_column,
     handed_over,
@@ -73,7 +79,6 @@ cdef enum:
     SMALL_BYTES = 64 << 10  # of a compressed batch; beyond, a step in Python is nothing
     MOST_IN_A_ROW = 64  # batches that are unpacked without one
     MOST_BYTES_IN_A_ROW = 256 << 10  # of them, which the processor's cache has from their CRCs
-    NOGIL_BYTES = 32 << 10  # below, other threads gain less than giving way to them costs
 
 FAULTS = (
     "",

@@ -34,7 +34,7 @@ from pyspark_kafkaproto.records._crc32 cimport (
     fill_crc32_tables,
     little_uint32_at,
 )
-from pyspark_kafkaproto.records._cursor cimport unlikely
+from pyspark_kafkaproto.records._cursor cimport NOGIL_BYTES, unlikely
 from pyspark_kafkaproto.records._record_write cimport (
     HEADER_KEYS,
     HEADER_SIZE,
@@ -59,7 +59,6 @@ from pyspark_kafkaproto.records._snappy_write cimport MOST_PLACES, snap, stream_
 
 cdef enum:
     MAX_BUFFERS = 24  # nineteen of the columns, one of indices
-    NOGIL_BYTES = 32 << 10  # below, other threads gain less than giving way to them costs
     SNAPPY = 2
 
 cdef array.array NO_ROWS = new_array("i")

@@ -148,13 +148,7 @@ class Tail:
         Raises:
             DataLoss: there is such a log, and that is to fail the query.
         """
-        try:
-            found = self._cut_offs.find(at)
-        except BrokerError as error:
-            if error.code != UNKNOWN_TOPIC_OR_PARTITION:  # deleted: the next look says so
-                raise
-            found = {}
-        for item, end in found.items():
+        for item, end in self._cut_offs.find(at).items():
             fail_or_warn(
                 self._options,
                 "PARTITION_OFFSET_CHANGED",

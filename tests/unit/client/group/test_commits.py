@@ -60,8 +60,8 @@ def test_a_listener_that_fails_is_told_of_the_others_the_next_time():
     assert told == [({FIRST: offset}, failed) for offset in (7, 8, 9)]
 
 
-@pytest.mark.parametrize("answered", [0, 1, 3])
-def test_a_listener_that_fails_is_told_of_all_the_others_as_its_consumer_closes(answered):
+def with_failing_listener():
+    """Whoever it tells of commits fails each time; with a member, and what was told."""
     told = []
 
     def tell(offsets, error):
@@ -70,7 +70,12 @@ def test_a_listener_that_fails_is_told_of_all_the_others_as_its_consumer_closes(
 
     config = ConsumerConfig.parse({"bootstrap.servers": "b:1", "group.id": "g"})
     membership = Membership()
-    commits = Commits(config, membership, Seen, tell)
+    return Commits(config, membership, Seen, tell), membership, told
+
+
+@pytest.mark.parametrize("answered", [0, 1, 3])
+def test_a_listener_that_fails_is_told_of_all_the_others_as_its_consumer_closes(answered):
+    commits, membership, told = with_failing_listener()
     for offset in (7, 8, 9):
         commits.give({FIRST: CommittedOffset(offset)}, wait=False)
     membership.answer(membership.take_commits()[:answered], None)
@@ -82,15 +87,7 @@ def test_a_listener_that_fails_is_told_of_all_the_others_as_its_consumer_closes(
 
 @pytest.mark.parametrize("closes", [False, True])
 def test_a_listener_that_fails_is_told_of_all_as_the_last_commit_is_given(closes):
-    told = []
-
-    def tell(offsets, error):
-        told.append(offsets)
-        raise ZeroDivisionError(len(told))
-
-    config = ConsumerConfig.parse({"bootstrap.servers": "b:1", "group.id": "g"})
-    membership = Membership()
-    commits = Commits(config, membership, Seen, tell)
+    commits, membership, told = with_failing_listener()
     commits.give({FIRST: CommittedOffset(7)}, wait=False)
     commits.give({FIRST: CommittedOffset(8)}, wait=False)
     first, second = membership.take_commits()
