@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -151,7 +152,7 @@ def start(
         return
     broker.start(detached=True)
     _show_started(data_dir, as_json=as_json)
-    folder = "" if data_dir == _default_dir() else f" --data-dir {data_dir}"
+    folder = "" if data_dir == _default_dir() else f" --data-dir {shlex.quote(str(data_dir))}"
     click.echo(f"data in {data_dir}; to stop it: kafkaproto devbroker stop{folder}", err=True)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import shlex
 import stat
 import sys
 import threading
@@ -66,7 +67,7 @@ def tap(ctx: click.Context, port: int, host: str, target: str, file: str) -> Non
         end.wait()
     recording.close()
     if file != "-":
-        click.echo(f"to look at it: kafkaproto dissect {file}", err=True)
+        click.echo(f"to look at it: kafkaproto dissect {shlex.quote(file)}", err=True)
     if recording.is_unread:
         ctx.exit(NOBODY_READS)
     if recording.is_cut:

@@ -183,7 +183,7 @@ def recover(
         shown = ", ".join(sorted(unknown))
         raise click.ClickException(
             f"nothing was decided, and nothing is open, of {shown} under {prefix}: "
-            f"kafkaproto transactions list {prefix} shows the names that there are"
+            f"{log.command('list')} shows the names that there are"
         )
     chosen = sorted(names or waiting | left)
     if not chosen:

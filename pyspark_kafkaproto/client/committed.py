@@ -10,6 +10,7 @@ A job that fails commits nothing, and plans the same ranges again. No member joi
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -259,6 +260,6 @@ def _not_there(group: str, outside: Mapping[TopicPartition, tuple[int, int, int]
         "group",
         group,
         f"it has committed {shown}: records are gone, or the topic was created anew. To go on with "
-        f"what is there: kafkaproto groups reset {group} --to-earliest {places} (without numbers "
-        "where the topic was created anew)",
+        f"what is there: kafkaproto groups reset {shlex.quote(group)} --to-earliest {places} "
+        "(without numbers where the topic was created anew)",
     )

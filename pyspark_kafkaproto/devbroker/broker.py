@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import tempfile
 import time
@@ -220,7 +221,7 @@ class DevBroker(KafkaTools):
         if others := self._other_settings(before):
             raise DevBrokerFailed(
                 f"a broker with other settings runs on {self._folder} ({', '.join(others)}): start "
-                f"it so, or kafkaproto devbroker stop --data-dir {self._folder}"
+                f"it so, or kafkaproto devbroker stop --data-dir {shlex.quote(str(self._folder))}"
             )
         self._cluster, self._nodes, self._attached = before, before.nodes(self._folder), True
         return True

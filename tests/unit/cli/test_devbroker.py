@@ -86,6 +86,13 @@ def test_start_prints_the_address_alone_on_standard_output(run, tmp_path):
 
 
 @pytest.mark.usefixtures("fake_broker")
+def test_a_folder_of_two_words_is_one_to_the_shell(run, tmp_path):
+    folder = tmp_path / "my data"
+    done = run("devbroker", "start", "--data-dir", str(folder))
+    assert f"kafkaproto devbroker stop --data-dir '{folder}'\n" in done.stderr
+
+
+@pytest.mark.usefixtures("fake_broker")
 def test_start_as_json(run, tmp_path):
     options = ("--nodes", "3", "--kafka-version", "3.9.1", "--json")
     done = run("devbroker", "start", "--data-dir", str(tmp_path), *options)

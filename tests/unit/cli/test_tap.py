@@ -62,10 +62,10 @@ def refused(*arguments):
 
 @pytest.mark.slow
 def test_it_records_until_it_is_told_to_end(broker, tmp_path):
-    path = tmp_path / "talk.pcapng"
+    path = tmp_path / "what was said.pcapng"
     with tapping(broker, path) as (process, address):
         talk(address)
-        assert f"kafkaproto dissect {path}" in end(process)
+        assert f"kafkaproto dissect '{path}'" in end(process)
         assert process.returncode == 0
     assert path.stat().st_mode & 0o077 == 0
     assert {message.api for message in read(path.read_bytes())[0]} == {"ApiVersions", "Metadata"}

@@ -18,12 +18,15 @@ from pyspark_kafkaproto.errors import BrokerError, ConfigError
 
 
 class Cluster:
-    """A cluster with one topic `orders`, and a group `g`; `truth` is what others say of ends.
+    """A cluster with one topic `orders`, and one group; `truth` is what others say of ends.
 
     With `written`, where logs end, `latest` is where transactions are open, for read_committed.
     """
 
-    def __init__(self, earliest=(0,), latest=(10,), committed=None, truth=None, written=None):
+    def __init__(
+        self, earliest=(0,), latest=(10,), committed=None, truth=None, written=None, group="g"
+    ):
+        self.group = group
         self.earliest, self.latest, self.committed = earliest, latest, committed or {}
         self.truth, self.written = truth or latest, written
         self.config = SimpleNamespace(is_read_committed=written is not None)
@@ -50,7 +53,7 @@ class Cluster:
         return {TopicPartition("orders", number) for number in range(len(self.latest))}
 
     def get_consumer_offsets(self, group, partitions):
-        assert group == "g"
+        assert group == self.group
         return {
             item: self.committed[item.partition]
             for item in partitions
@@ -72,7 +75,7 @@ class Cluster:
         return {item: self.written[item.partition] for item in partitions}
 
     def set_consumer_offsets(self, group, offsets):
-        assert group == "g"
+        assert group == self.group
         self.committed |= {item.partition: offset for item, offset in offsets.items()}
 
 
@@ -141,6 +144,13 @@ def test_committed_offset_that_is_not_there_is_never_committed_over(offset):
         r".*kafkaproto groups reset g --to-earliest --topic orders:0 ",
     ):
         plan(cluster)
+
+
+def test_a_group_of_two_words_is_one_to_the_shell():
+    cluster = Cluster(earliest=[8], latest=[10], committed={0: 5}, group="night's run")
+    told = r"kafkaproto groups reset 'night'\"'\"'s run' --to-earliest"
+    with pytest.raises(ConfigError, match=told):
+        plan_ranges(cluster, ["orders"], "night's run")
 
 
 def test_partitions_whose_records_are_gone_are_reset_alone():
