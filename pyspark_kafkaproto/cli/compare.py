@@ -34,7 +34,7 @@ _GRACE_S = 2.0
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="How often each reads; the fastest counts.",
+    help="How often each reads; the fastest is shown.",
 )
 @click.option("--master", metavar="URL", default="local[*]", show_default=True, help="Spark's.")
 @json_option

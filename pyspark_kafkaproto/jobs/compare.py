@@ -23,7 +23,7 @@ from pyspark_kafkaproto.cluster.silence import waiting_aloud
 from pyspark_kafkaproto.devbroker.connector import connector_jars
 from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
 from pyspark_kafkaproto.exit_codes import NOT_WELL, exit_code_of
-from pyspark_kafkaproto.spark.comparing import Comparison, Side, compare
+from pyspark_kafkaproto.spark.comparing import SOURCES, Comparison, Side, compare
 from pyspark_kafkaproto.spark.options import lowered, parse_read_options
 from pyspark_kafkaproto.spark.planning import plan_closed_ranges
 from pyspark_kafkaproto.spark.range_text import ranges_json
@@ -92,8 +92,9 @@ def as_text(result: Comparison) -> str:
     for item in result.differing:
         lines.append(f"{item} differs:")
         lines += [
-            f"  {side.source:10}  {side.digests.get(item, 'no rows')}"
-            for side in (result.ours, result.theirs)
+            f"  {source:10}  {digest or 'no rows'}"
+            for source in SOURCES
+            for digest in result.found(source, item)
         ]
     return "\n".join(lines)
 
@@ -167,7 +168,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--bootstrap-servers")
     parser.add_argument("--options", metavar="FILE", help="of spark.read, as JSON; - for stdin")
     parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument("--runs", type=_count, default=1, help="of each; the fastest counts")
+    parser.add_argument("--runs", type=_count, default=1, help="of each; the fastest is shown")
     parser.add_argument("--master", help="Spark's; default: as spark-submit says, or local[*]")
     parser.add_argument(
         "--no-fetch", action="store_true", help="Spark's own connector is on the class path"

@@ -49,7 +49,7 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What one source read, and how long its fastest run took, in seconds."""
+    """What a source read in one run, and how long that took, in seconds."""
 
     source: str
     digests: Mapping[TopicPartition, Digest]
@@ -62,29 +62,47 @@ class Side:
 
     @property
     def rows_per_s(self) -> float:
-        """Rows a second of the fastest run."""
+        """Rows a second."""
         return self.rows / self.seconds if self.seconds else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Both sides, and the ranges that they read."""
+    """What both sources read in each of their runs, and the ranges that these are of."""
 
     ranges: tuple[OffsetRange, ...]
-    ours: Side
-    theirs: Side
+    sides: tuple[Side, ...]
+
+    @property
+    def ours(self) -> Side:
+        """Our fastest run."""
+        return self._fastest(SOURCES[0])
+
+    @property
+    def theirs(self) -> Side:
+        """The fastest run of Spark's own connector."""
+        return self._fastest(SOURCES[1])
+
+    def _fastest(self, source: str) -> Side:
+        runs = [side for side in self.sides if side.source == source]
+        return min(runs, key=lambda side: side.seconds, default=Side(source, {}, 0.0))
+
+    def found(self, source: str, item: TopicPartition) -> list[Digest | None]:
+        """Each different thing that the source's runs read of a partition; None is no rows."""
+        runs = (side for side in self.sides if side.source == source)
+        return list(dict.fromkeys(side.digests.get(item) for side in runs))
 
     @property
     def differing(self) -> list[TopicPartition]:
-        """Partitions of which the two did not read the same rows."""
-        both = self.ours.digests.keys() | self.theirs.digests.keys()
+        """Partitions of which not all runs, of the one source or the other, read the same rows."""
+        every = {item for side in self.sides for item in side.digests}
         return sorted(
-            item for item in both if self.ours.digests.get(item) != self.theirs.digests.get(item)
+            item for item in every if len({side.digests.get(item) for side in self.sides}) > 1
         )
 
     @property
     def is_same(self) -> bool:
-        """Whether both read the same rows of every partition."""
+        """Whether all runs of both read the same rows of every partition."""
         return not self.differing
 
 
@@ -100,7 +118,7 @@ def compare(
     Args:
         spark: a session that has both sources.
         options: as for `spark.read`; starts and ends may be any that this source knows.
-        runs: how often each reads, in turn; the fastest run counts.
+        runs: how often each reads, in turn.
         tell: is told which source reads next, as text.
 
     Raises:
@@ -115,16 +133,12 @@ def compare(
     _check_one_each(ranges)
     kept = {key: text for key, text in low.items() if key not in _REPLACED | _OURS}
     given = kept | {"includeheaders": "true"} | _as_options(ranges)
-    sides: dict[str, Side] = {}
+    sides = []
     for number, source in enumerate(SOURCES * runs if ranges else ()):
         which = f", {number // len(SOURCES) + 1} of {runs}" if runs > 1 else ""
         tell(f"reading with {source}{which}")
-        side = _read(spark, source, given)
-        before = sides.get(source)
-        if before is None or side.seconds < before.seconds:
-            sides[source] = side
-    ours, theirs = (sides.get(source, Side(source, {}, 0.0)) for source in SOURCES)
-    return Comparison(tuple(ranges), ours, theirs)
+        sides.append(_read(spark, source, given))
+    return Comparison(tuple(ranges), tuple(sides))
 
 
 def _check_one_each(ranges: Sequence[OffsetRange]) -> None:

@@ -20,7 +20,7 @@ RANGES = (OffsetRange("a", 0, 0, 2), OffsetRange("a", 1, 0, 5))
 
 def comparison(theirs):
     ours = {A0: Digest(2, 0, 1, 77), A1: Digest(5, 0, 4, 88)}
-    return Comparison(RANGES, Side("kafkaproto", ours, 0.5), Side("kafka", theirs, 2.0))
+    return Comparison(RANGES, (Side("kafkaproto", ours, 0.5), Side("kafka", theirs, 2.0)))
 
 
 def test_the_same_is_told_with_rows_and_speed():
@@ -38,8 +38,8 @@ def test_the_same_is_told_with_rows_and_speed():
 
 
 def test_one_partition_is_singular():
-    side = Side("kafka", {A0: Digest(2, 0, 1, 77)}, 1.0)
-    shown = job.as_text(Comparison(RANGES[:1], side, side))
+    sides = tuple(Side(source, {A0: Digest(2, 0, 1, 77)}, 1.0) for source in comparing.SOURCES)
+    shown = job.as_text(Comparison(RANGES[:1], sides))
     assert shown.endswith("the same rows in 1 partition")
 
 
@@ -52,6 +52,19 @@ def test_what_differs_is_named_with_both_sides(theirs):
     assert result.differing == [A1]
     assert "a-1 differs:\n  kafkaproto  Digest(rows=5" in job.as_text(result)
     assert job.as_json(result)["differing"] == [["a", 1]]
+
+
+def test_a_run_that_read_other_rows_is_told_though_another_was_faster():
+    result = comparison(comparison({}).ours.digests)
+    lost = Side("kafkaproto", {A0: Digest(1, 0, 0, 70), A1: Digest(5, 0, 4, 88)}, 0.7)
+    again = Comparison(RANGES, (lost, *result.sides))
+    assert again.ours.seconds == 0.5
+    assert again.differing == [A0]
+    assert [line.split()[:2] for line in job.as_text(again).splitlines()[-3:]] == [
+        ["kafkaproto", "Digest(rows=1,"],
+        ["kafkaproto", "Digest(rows=2,"],
+        ["kafka", "Digest(rows=2,"],
+    ]
 
 
 def test_exit_code_says_whether_rows_are_the_same(monkeypatch, capsys):
