@@ -37,7 +37,8 @@ COLUMN_NAMES = tuple(_TYPES)
 # What is kept of a batch that cannot be read.
 DAMAGED = StructType([StructField("reason", StringType()), StructField("data", BinaryType())])
 _AS_TEXT = frozenset({"key", "value"})
-_BETWEEN_COLUMNS = re.compile(r",(?![^<]*>)")  # not within the type of headers
+_BETWEEN_COLUMNS = re.compile(r",(?![^<]*>)")  # not within a type
+_AROUND_MARKS = re.compile(r"\s*([<>:,])\s*")  # of a type, which Spark takes with blanks there
 
 
 def default_schema(*, include_headers: bool, damaged_column: str | None = None) -> StructType:
@@ -56,12 +57,11 @@ def parse_columns(option: str, text: str, damaged_column: str | None = None) -> 
         name, _, kind = " ".join(part.split()).partition(" ")
         if any(field.name == name for field in fields):
             raise ConfigError(option, text, f"{name!r} is there twice: name it once")
-        if name == damaged_column and not kind:
-            fields.append(StructField(name, DAMAGED))
-            continue
-        if name not in _TYPES:
-            raise ConfigError(option, text, f"no column {name!r}: expected some of {list(_TYPES)}")
-        fields.append(StructField(name, _named_type(option, text, name, kind.lower())))
+        if name not in _TYPES and name != damaged_column:
+            known = [*_TYPES, *([damaged_column] if damaged_column else [])]
+            raise ConfigError(option, text, f"no column {name!r}: expected some of {known}")
+        kinds: list[DataType] = [DAMAGED] if name == damaged_column else _allowed_types(name)
+        fields.append(StructField(name, _named_type(option, text, name, kind.lower(), kinds)))
     return checked_schema(StructType(fields), damaged_column)
 
 
@@ -101,16 +101,18 @@ def checked_schema(schema: StructType, damaged_column: str | None = None) -> Str
     return schema
 
 
-def _named_type(option: str, text: str, name: str, kind: str) -> DataType:
+def _named_type(option: str, text: str, name: str, kind: str, kinds: list[DataType]) -> DataType:
     if not kind:
-        return _TYPES[name]
-    for allowed in _allowed_types(name):
-        if kind in {allowed.simpleString(), allowed.typeName()}:
+        return kinds[0]
+    for allowed in kinds:
+        if _AROUND_MARKS.sub(r"\1", kind) in {allowed.simpleString(), allowed.typeName()}:
             return allowed
-    raise ConfigError(option, text, f"column {name} is {' or '.join(_names(name))}, not {kind}")
+    names = " or ".join(allowed.simpleString() for allowed in kinds)
+    raise ConfigError(option, text, f"column {name} is {names}, not {kind}")
 
 
 def _allowed_types(name: str) -> list[DataType]:
+    """The types that a column of records may be asked for as, the first one by default."""
     return [_TYPES[name], StringType()] if name in _AS_TEXT else [_TYPES[name]]
 
 

@@ -57,6 +57,11 @@ def test_arrow_schema_has_the_same_columns_in_the_same_order():
             "value, headers array<struct<key:string,value:binary>>,offset bigint",
             "struct<value:binary,headers:array<struct<key:string,value:binary>>,offset:bigint>",
         ),
+        # As one writes it in `.schema(…)`.
+        (
+            "headers ARRAY<STRUCT<key: STRING, value: BINARY>>, value",
+            "struct<headers:array<struct<key:string,value:binary>>,value:binary>",
+        ),
     ],
 )
 def test_columns_are_read_in_their_order(text, schema):
@@ -81,6 +86,18 @@ def test_bad_columns_say_what_is_allowed(text, says):
     with pytest.raises(ConfigError) as caught:
         parse_columns("columns", text)
     assert says in str(caught.value)
+
+
+def test_the_column_for_damaged_batches_may_be_named_with_its_type():
+    """As docs/options.md shows the type, and as `.schema(…)` takes it."""
+    text = "value, aside struct<reason: string, data: binary>, offset"
+    assert parse_columns("columns", text, "aside") == parse_columns(
+        "columns", "value, aside, offset", "aside"
+    )
+    with pytest.raises(ConfigError, match=r"column aside is struct<reason:string,.*>, not string"):
+        parse_columns("columns", "value, aside string", "aside")
+    with pytest.raises(ConfigError, match=r"no column 'beside': .*'headers', 'aside'"):
+        parse_columns("columns", "value, beside", "aside")
 
 
 @pytest.mark.parametrize(
