@@ -158,6 +158,9 @@ def test_older_controllers_are_asked_about_all_before_any_is_in_force(brokers, k
         ("4.1", 27),
         ("4.1.1", 27),
         ("3.3-IV3", 7),
+        ("4.4-IV0", 31),
+        ("4.4", 33),
+        ("4.5-IV0", None),
         ("4", None),
         ("4.1-IV2", None),
         ("4.1-", None),
@@ -172,7 +175,7 @@ def test_words_of_releases_are_levels_of_metadata_version(word, level):
 
 
 def test_each_level_has_a_word_that_stands_for_it():
-    words = [release_of("metadata.version", level) for level in range(1, 31)]
-    assert [level_of_release("metadata.version", word) for word in words] == list(range(1, 31))
-    assert release_of("metadata.version", 0) is release_of("metadata.version", 31) is None
+    words = [release_of("metadata.version", level) for level in range(1, 34)]
+    assert [level_of_release("metadata.version", word) for word in words] == list(range(1, 34))
+    assert release_of("metadata.version", 0) is release_of("metadata.version", 34) is None
     assert release_of("group.version", 1) is None
