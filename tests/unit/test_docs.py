@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_kafkaproto import KafkaCluster
+from pyspark_kafkaproto import KafkaCluster, error_codes
 from pyspark_kafkaproto.net import ClientConfig
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,6 +79,12 @@ def test_every_linked_name_is_defined_in_the_file_that_the_link_leads_to(page):
 def test_every_name_is_in_the_module_that_it_is_said_to_be_in(page):
     for said in SAID_TO_BE_IN.finditer(page.read_text(encoding="utf-8")):
         assert hasattr(import_module(said["module"]), said["name"]), said[0]
+
+
+def test_notice_names_the_file_of_what_is_taken_over_besides_the_messages():
+    notice = (ROOT / "NOTICE").read_text(encoding="utf-8")
+    table = Path(error_codes.__file__).relative_to(ROOT)
+    assert f"The error codes in {table}," in " ".join(notice.split())
 
 
 def test_numbers_of_the_example_of_client_properties_are_the_defaults():
