@@ -52,6 +52,12 @@ def dump_log_segments(tools: KafkaTools) -> str:
     return f"{package}.tools.DumpLogSegments"
 
 
+def config_command(tools: KafkaTools) -> str:
+    """The class of Kafka's program for configurations, quotas and users: it moved in 4.4."""
+    package = "org.apache.kafka.tools" if version_key(tools.version) >= (4, 4) else "kafka.admin"
+    return f"{package}.ConfigCommand"
+
+
 def _check_answers(servers: str) -> None:
     for server in servers.split(","):
         endpoint = Endpoint.parse(server, "KAFKA_BOOTSTRAP_SERVERS")

@@ -14,6 +14,7 @@ from pyspark_kafkaproto.cluster.admin import Acl, ScramCredential
 from pyspark_kafkaproto.devbroker import DevBroker
 from pyspark_kafkaproto.errors import AuthenticationFailed
 from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline
+from tests.brokers import config_command
 from tests.certificates import Authority
 
 PASSWORD = 'tr0ub4dor,=&3 ☃ " \\ pässwörd ﬁ'  # with SASLprep the last would be two letters
@@ -96,7 +97,7 @@ class SecureBroker:
         escaped = json.dumps(f"password={PASSWORD}")[1:-1]  # JSON's escapes are among Java's
         file.write_text(f"SCRAM-SHA-256={escaped}\n")
         self.broker.run_tool(
-            "kafka.admin.ConfigCommand",
+            config_command(self.broker),
             *("--bootstrap-server", self.broker.bootstrap_servers, "--alter"),
             *("--entity-type", "users", "--entity-name", username),
             *("--add-config-file", str(file)),

@@ -20,6 +20,7 @@ from pyspark_kafkaproto.cluster.admin import (
 from pyspark_kafkaproto.error_codes import TOPIC_AUTHORIZATION_FAILED
 from pyspark_kafkaproto.errors import AuthenticationFailed, BrokerError, ConfigError
 from pyspark_kafkaproto.net import ClientConfig, Connection, Deadline
+from tests.brokers import config_command
 from tests.secure_broker import PASSWORD, TOPIC
 
 pytestmark = pytest.mark.broker
@@ -182,7 +183,7 @@ def test_users_log_in_until_they_are_deleted(secure, cluster, command, tool):
     assert cluster.describe_users()[STRANGE] == there
     for mechanism in there:
         settled(lambda own=mechanism: log_in(secure, STRANGE, own), bool)
-    shown = tool("kafka.admin.ConfigCommand", "--describe", "--entity-type", "users")
+    shown = tool(config_command(secure.broker), "--describe", "--entity-type", "users")
     (line,) = [line for line in shown.splitlines() if f"'{STRANGE}' are " in line]
     assert set(line.partition(" are ")[2].split(", ")) == {
         f"{mechanism}=iterations={rounds}" for mechanism, rounds in there.items()
@@ -211,7 +212,7 @@ def test_another_password_takes_the_place_of_the_first(secure, cluster):
     settled(lambda: not log_in(secure, "renewed", "SCRAM-SHA-512"), bool)
 
 
-def test_quotas_are_what_the_tool_shows_and_the_reverse(cluster, tool):
+def test_quotas_are_what_the_tool_shows_and_the_reverse(secure, cluster, tool):
     loader = QuotaEntity(STRANGE, QuotaName.DEFAULT)
     address = QuotaEntity(ip="10.0.0.1")
     changes = {
@@ -225,7 +226,7 @@ def test_quotas_are_what_the_tool_shows_and_the_reverse(cluster, tool):
     found = settled(cluster.describe_quotas, lambda found: len(found) >= 2)
     assert {entity: found[entity] for entity in changes} == changes
     shown = tool(
-        "kafka.admin.ConfigCommand",
+        config_command(secure.broker),
         *("--describe", "--entity-type", "users", "--entity-name", STRANGE),
         *("--entity-type", "clients", "--entity-default"),
     )

@@ -19,6 +19,7 @@ from pyspark_kafkaproto.net import Deadline
 from tests.broker.filling import fill
 from tests.broker.members import classic_member
 from tests.broker.sharing import PARTITIONS, RECORDS, are_at, is_shared, open_member, poll_all
+from tests.brokers import config_command
 from tests.waiting import THROUGH_ELECTIONS
 
 pytestmark = pytest.mark.broker
@@ -104,17 +105,17 @@ def test_get_offset_shell_tells_the_same_offsets(command, tool):
     assert {row["partition"]: row["latest"] for row in rows} == told == dict(enumerate(ENDS))
 
 
-def test_config_command_sees_what_we_set_and_the_reverse(command, tool):
+def test_config_command_sees_what_we_set_and_the_reverse(trio, command, tool):
     setting = "max.message.bytes"
     command("configs", "alter", "topic", TOPIC, "--set", f"{setting}=2000000")
     entity = ("--entity-type", "topics", "--entity-name", TOPIC)
-    assert f"{setting}=2000000" in tool("kafka.admin.ConfigCommand", "--describe", *entity)
-    tool("kafka.admin.ConfigCommand", "--alter", *entity, "--add-config", f"{setting}=3000000")
+    assert f"{setting}=2000000" in tool(config_command(trio), "--describe", *entity)
+    tool(config_command(trio), "--alter", *entity, "--add-config", f"{setting}=3000000")
     deadline = Deadline.after(10)  # the node that we ask hears of it in a moment
     while _settings(command)[setting] != "3000000":
         deadline.check(f"waiting for {setting}")
     command("configs", "alter", "topic", TOPIC, "--unset", setting)
-    assert setting not in tool("kafka.admin.ConfigCommand", "--describe", *entity)
+    assert setting not in tool(config_command(trio), "--describe", *entity)
 
 
 def _settings(command):
