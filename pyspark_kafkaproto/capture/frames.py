@@ -156,8 +156,8 @@ class Frames:
         self._next_frame()
 
     def begin_again(self, *, is_in_step: bool) -> None:
-        """Forget what is there: the owner has learnt something about the stream."""
-        self._buffer = bytearray()
+        """Pass over what is there: the owner has learnt something about the stream."""
+        self._skip(len(self._buffer))
         self.is_in_step = is_in_step
         self._next_frame()
 

@@ -222,11 +222,24 @@ def test_a_stream_caught_in_the_middle():
     talk = Talk()
     rest = fetch_response(1, os.urandom(4000))
     talk.say(1, rest[1500:], 700)
-    talk.say(0, fetch_request(2)[5:])
+    cut = fetch_request(2)[5:]
+    talk.say(0, cut)
     fetches(talk, 3, start=3)
-    messages, _ = read(talk.pcap())
+    messages, (note,) = read(talk.pcap())
     assert told(messages) == pairs(3, start=3)
     assert {message.peers.client for message in messages} == {"10.0.0.1:50000"}
+    skipped = [message.skipped_bytes for message in messages]
+    assert skipped == [len(cut), len(rest) - 1500, 0, 0, 0, 0]
+    assert note.text == f"{sum(skipped)} bytes could not be read as frames"
+
+
+def test_an_answer_without_its_request_is_passed_over_in_whole():
+    """Much of it looks like the start of a large request, whose end is waited for."""
+    keys = [ApiVersionsResponse.ApiVersion(api_key=key, max_version=9) for key in range(60)]
+    answer = encode_response(ApiVersionsResponse(api_keys=tuple(keys)), 4, 0)
+    messages, _ = read(fetches(Talk().say(1, answer), 2).pcap())
+    assert told(messages) == pairs(2)
+    assert [message.skipped_bytes for message in messages] == [0, len(answer), 0, 0]
 
 
 @pytest.mark.parametrize("ports", [(), (9092,)])
