@@ -225,9 +225,19 @@ class LossPolicy:
             DeadlineExceeded: the leader lists the records, but none came for request.timeout.ms;
                 or they belong to a transaction that is open, and wait for its end.
             DataLoss: the leader does not list them, and that is to fail the read.
+            BrokerError: its topic is not there to be asked, and has not been for as long again.
         """
         if not self._has_stalled(progress):
             return
+        try:
+            self._give_up(progress, bounds)
+        except BrokerError as error:
+            within_s = 2 * self._router.config.request_timeout_s
+            if error.code != UNKNOWN_TOPIC_OR_PARTITION or self._has_stalled(progress, within_s):
+                raise
+            # As in `reset`: who looks for its leader next hears of it.
+
+    def _give_up(self, progress: RangeProgress, bounds: Bounds) -> None:
         timeout_s = self._router.config.request_timeout_s
         latest = bounds.of(progress.topic_partition, LATEST_TIMESTAMP)
         if latest > progress.position:

@@ -269,6 +269,34 @@ def test_topic_deleted_before_it_says_what_is_left_ends_its_ranges_when_told_so(
     assert read(task((0, 0, 100)), config(), LENIENT) == rows(0, 0, 20)
 
 
+def _deleted_as_it_is_given_up(brokers):
+    """Nothing came for long, and before the end of the log is asked for the topic is gone."""
+
+    def forget(call):
+        brokers.topics.pop("orders", None)
+        for partition in (0, 1):
+            brokers.logs.pop(("orders", partition), None)
+
+    brokers.logs["orders", 0].fill(2)
+    brokers.on("ListOffsets", forget)
+
+
+@pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
+def test_topic_deleted_as_what_does_not_come_is_given_up_is_a_data_loss(
+    brokers, config, task, clock, isolation
+):
+    _deleted_as_it_is_given_up(brokers)
+    with pytest.raises(DataLoss, match=r"PARTITIONS_DELETED.*orders was deleted"):
+        read(task((0, 0, 100)), config(isolation_level=isolation))
+
+
+def test_topic_deleted_as_what_does_not_come_is_given_up_ends_its_ranges_when_told_so(
+    brokers, config, task, clock
+):
+    _deleted_as_it_is_given_up(brokers)
+    assert read(task((0, 0, 100)), config(), LENIENT) == rows(0, 0, 20)
+
+
 def test_topic_deleted_mid_read_is_a_data_loss(brokers, config, task, clock):
     _in_the_middle(brokers, lambda: brokers.topics.pop("orders"))
     with pytest.raises(DataLoss, match=r"PARTITIONS_DELETED.*orders was deleted"):

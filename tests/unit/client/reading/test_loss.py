@@ -10,6 +10,10 @@ from pyspark_kafkaproto.client import OffsetRange
 from pyspark_kafkaproto.client.reading.loss import LossPolicy
 from pyspark_kafkaproto.client.reading.progress import RangeProgress
 from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from pyspark_kafkaproto.error_codes import (
+    TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
 from pyspark_kafkaproto.errors import BrokerError, DataLoss
 from pyspark_kafkaproto.net import ClientConfig
 
@@ -87,3 +91,50 @@ def test_an_offset_at_either_end_of_the_log_is_not_gone(progress, clock, fail, e
     """Whoever denies it knows an older one."""
     policy(fail=fail).reset(progress, bounds(earliest, latest))
     assert (progress.position, progress.report.passed_over) == (10, 0)
+
+
+class Refusing:
+    """Bounds that nobody tells."""
+
+    def __init__(self, code):
+        self._code = code
+
+    def of(self, partition, timestamp):
+        raise BrokerError(self._code, "ListOffsets", "partition orders-0")
+
+
+@pytest.mark.parametrize("fail", [True, False])
+def test_a_topic_that_cannot_be_asked_for_its_bounds_is_told_by_what_looks_for_its_leader(
+    progress, clock, fail
+):
+    """Once it stands still for longer the topic is there, and it is the answer that is wrong."""
+    chosen = policy(fail=fail)
+    for away_s in (0, 29):
+        clock.now += away_s
+        chosen.reset(progress, Refusing(UNKNOWN_TOPIC_OR_PARTITION))
+        assert (progress.position, progress.report.passed_over) == (10, 0)
+    clock.now += 1
+    with pytest.raises(BrokerError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        chosen.reset(progress, Refusing(UNKNOWN_TOPIC_OR_PARTITION))
+
+
+@pytest.mark.parametrize("fail", [True, False])
+def test_what_does_not_come_waits_as_long_again_for_who_looks_for_its_leader(progress, clock, fail):
+    chosen = policy(fail=fail)
+    for away_s in (0, 30, 29):
+        clock.now += away_s
+        chosen.wait_or_give_up(progress, Refusing(UNKNOWN_TOPIC_OR_PARTITION))
+        assert (progress.position, progress.report.passed_over) == (10, 0)
+    clock.now += 1
+    with pytest.raises(BrokerError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        chosen.wait_or_give_up(progress, Refusing(UNKNOWN_TOPIC_OR_PARTITION))
+
+
+def test_bounds_that_are_refused_are_told_at_once(progress, clock):
+    lenient = policy(fail=False)
+    with pytest.raises(BrokerError, match="TOPIC_AUTHORIZATION_FAILED"):
+        lenient.reset(progress, Refusing(TOPIC_AUTHORIZATION_FAILED))
+    lenient.wait_or_give_up(progress, bounds(0, 50))
+    clock.now += 30
+    with pytest.raises(BrokerError, match="TOPIC_AUTHORIZATION_FAILED"):
+        lenient.wait_or_give_up(progress, Refusing(TOPIC_AUTHORIZATION_FAILED))
