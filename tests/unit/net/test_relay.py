@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from pyspark_kafkaproto.errors import RemoteProtocolError
 from pyspark_kafkaproto.net import relay
 from pyspark_kafkaproto.net.deadline import Deadline
 from pyspark_kafkaproto.net.relay import FrameStream, Listener
@@ -25,6 +26,24 @@ def test_a_stream_may_end_anywhere(sent):
         assert (stream.here, stream.there) == (listener.endpoint, here)
         assert stream.receive() == b"four"
         assert stream.receive() is None
+    finally:
+        stream.close()
+        listener.close()
+
+
+@pytest.mark.parametrize(
+    "first", [b"\x16\x03\x01\x02", b"\x15\x03\x03\x00"], ids=["hello", "alert"]
+)
+def test_tls_is_told_from_a_frame(first):
+    served = queue.SimpleQueue()
+    listener = Listener("127.0.0.1", 0, served.put)
+    listener.start()
+    with open_socket(listener.endpoint, Deadline.after(5)) as client:
+        stream = served.get(timeout=5)
+        client.sendall(first)
+    try:
+        with pytest.raises(RemoteProtocolError, match="TLS: only plaintext can be recorded"):
+            stream.receive()
     finally:
         stream.close()
         listener.close()

@@ -65,6 +65,14 @@ def test_pem_text_may_be_one_line(authority, me, joint):
 
 
 @pytest.mark.slow
+def test_a_pkcs12_key_store_without_a_key_is_named(authority, tmp_path):
+    path = authority.pkcs12_file(tmp_path / "ca.p12", "pw")
+    found = config(ssl_keystore_location=path, ssl_keystore_password="pw")
+    with pytest.raises(ConfigError, match=r"keystore\.location.*ca\.p12.*holds no private key"):
+        own_identity(found)
+
+
+@pytest.mark.slow
 def test_pkcs12_stores_are_opened(authority, me, tmp_path):
     found = config(
         ssl_truststore_location=authority.pkcs12_file(tmp_path / "ca.p12", "pw"),

@@ -40,3 +40,12 @@ def test_a_look_takes_little_whatever_a_read_may_take(filled, config, task):
 def test_ranges_without_a_start_are_left_out(filled, config, task):
     found = probe_bytes_per_offset(task((0, None, 200), (1, 20, 200)), config())
     assert found.keys() == {SECOND}
+
+
+def test_of_what_is_damaged_nothing_is_known(filled, config, task, caplog):
+    """Whoever reads it fails by that, or passes over it, as it is told to."""
+    batch = filled.logs["orders", 0].batches[0]
+    filled.logs["orders", 0].batches[0] = batch._replace(data=b"\xff" * len(batch.data))
+    found = probe_bytes_per_offset(task((0, 0, 200), (1, 0, 200)), config())
+    assert found.keys() <= {SECOND}
+    assert "the size of records is not known everywhere: " in caplog.text

@@ -34,6 +34,26 @@ def test_offsets_of_two_counts_reach_from_the_first_to_the_last_that_were_said(o
     assert (count.first_offset, count.last_offset) == both
 
 
+@pytest.mark.parametrize(
+    ("offsets", "reached"),
+    [
+        ((100, 50), (50, 100)),
+        ((50, 100), (50, 100)),
+        ((0, 5), (0, 5)),
+        ((NOT_SAID,), (NOT_SAID, NOT_SAID)),
+        ((NOT_SAID, 50), (NOT_SAID, 50)),
+        ((100, NOT_SAID, 50), (NOT_SAID, 100)),
+    ],
+)
+def test_a_batch_whose_offset_is_not_said_may_lie_before_all_others(offsets, reached):
+    count = Written()
+    for at in offsets:
+        count.add(batch(at), at)
+    assert (count.first_offset, count.last_offset) == reached
+    count.merge(counted(20, 24))
+    assert count.first_offset == (NOT_SAID if NOT_SAID in offsets else min(20, *offsets))
+
+
 def test_what_two_counts_have_is_added_up():
     count = Written(records=1, batches=2, bytes=3, retries=4, restarts=5)
     count.merge(Written(records=10, batches=20, bytes=30, retries=40, restarts=50))
@@ -227,3 +247,30 @@ def test_a_new_epoch_is_needed_where_something_may_come_alone():
     assert queue_of(batch(1), batch(2, may_be_written=True)).may_come_twice
     assert not queue_of(batch(1, may_be_written=True), producer_id=-1).may_come_twice
     assert known_to_the_broker(batch(1)).may_come_twice
+
+
+def test_what_was_sent_right_behind_one_in_doubt_is_asked_about_it_once():
+    """Once more would be for ever: nothing has changed."""
+    first, second, third = (batch(place, may_be_written=True) for place in (1, 2, 3))
+    queue = queue_of(first, second, third, batch(4), batch(5, may_be_written=True))
+    assert queue.can_call_witnesses(first)
+    queue.call_witnesses(first)
+    assert queue.witnesses == [third, second]
+    assert not queue.can_call_witnesses(first)
+    assert queue.can_call_witnesses(second)
+    assert not queue.can_call_witnesses(third), "what comes next was never sent"
+    queue.sequences.is_misnumbered = True
+    assert not queue.can_call_witnesses(second)
+
+
+@pytest.mark.parametrize("behind", [batch(2, 0, doubtful=(2,)), batch(2)], ids=["a part", "unsent"])
+def test_what_cannot_be_in_the_log_as_it_is_tells_nothing(behind):
+    queue = queue_of(batch(1, may_be_written=True), behind, batch(3, may_be_written=True))
+    assert not queue.can_call_witnesses(queue.returned[0])
+
+
+def test_what_goes_under_the_next_epoch_tells_nothing_of_one_before():
+    first, second = (batch(place, may_be_written=True) for place in (1, 2))
+    queue = queue_of(first, second)
+    queue.sequences.restart(Identity(1000, 1), second.order)
+    assert not queue.can_call_witnesses(first)

@@ -394,6 +394,19 @@ def test_topic_that_is_deleted_before_a_limit_counts_is_for_the_next_look(broker
     assert reader.latestOffset(BEGINNING, ReadMaxRows(12)) == {"orders": {"0": 19, "1": 3}}
 
 
+def test_what_a_limit_counts_from_is_told_or_its_error(brokers, stream):
+    """Only of a topic that is not there the next look tells."""
+
+    def refuse(call):
+        is_first = call.request.topics[0].partitions[0].timestamp == EARLIEST_TIMESTAMP
+        return refused(29)(call) if is_first else DEFAULT
+
+    reader = stream(maxOffsetsPerTrigger="12", failOnDataLoss="false")
+    brokers.on("ListOffsets", refuse)
+    with pytest.raises(BrokerError, match="TOPIC_AUTHORIZATION_FAILED"):
+        reader.latestOffset(BEGINNING, ReadMaxRows(12))
+
+
 def test_least_number_of_offsets_is_waited_for_but_not_for_ever(brokers, stream, clock):
     reader = stream(minOffsetsPerTrigger="50", maxTriggerDelay="60s")
     assert reader.latestOffset(BEGINNING, NO_LIMIT) == END, "the first batch never waits"
@@ -772,6 +785,20 @@ def test_topic_that_may_not_be_seen_any_more_is_not_deleted(brokers, stream, clo
     brokers.topics["orders"] = hidden
     clock.now += 2
     assert reader.latestOffset(END, NO_LIMIT) == END
+
+
+def test_what_only_another_pattern_finds_need_not_be_seen(brokers, stream):
+    """A query that goes on with a narrower one has lost it, whoever may see it."""
+    reader = stream(subscribePattern="^orders$", failOnDataLoss="false")
+    hidden = MetadataResponse.Topic(name="other", error_code=29)
+
+    def without_rights(call):
+        said = metadata(brokers, call)
+        topics = said.topics if call.request.topics is None else (hidden,)
+        return MetadataResponse(brokers=said.brokers, topics=topics)
+
+    brokers.on("Metadata", *[without_rights] * 9)
+    assert reader.latestOffset(END | {"other": {"0": 5}}, NO_LIMIT) == END
 
 
 @pytest.mark.parametrize(
