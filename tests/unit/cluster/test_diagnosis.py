@@ -235,6 +235,18 @@ def test_partitions_that_are_not_well_are_explained(brokers, kafka):
     assert by_hop(kafka.diagnose({"orders"}), "orders-1")["replicas"].result == "broken"
 
 
+def test_a_coordinator_that_is_not_there_is_told_behind_who_it_is(brokers, kafka, unused_ports):
+    (port,) = unused_ports(1)
+    place = {"node_id": 2, "host": "127.0.0.1", "port": port}
+    gone = FindCoordinatorResponse.Coordinator(key="g", **place)
+    brokers.on("FindCoordinator", FindCoordinatorResponse(coordinators=(gone,)))
+    known, lost = [item for item in kafka.diagnose((), {"g"}) if item.subject == "group 'g'"]
+    assert (known.hop, known.result) == ("coordinator", "ok")
+    assert (lost.hop, lost.result) == ("coordinator", "broken")
+    assert str(port) in lost.detail
+    assert lost.advice
+
+
 def test_a_broker_that_takes_one_group_at_a_time_tells_its_coordinator(brokers, kafka):
     brokers.versions["FindCoordinator"] = (0, 3)
     brokers.on("DescribeGroups", DescribeGroupsResponse(groups=(DescribeGroupsResponse.Group(),)))

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from pyspark_kafkaproto.client import OffsetRange
+from pyspark_kafkaproto.client.reading import loss
 from pyspark_kafkaproto.client.reading.loss import LossPolicy
 from pyspark_kafkaproto.client.reading.progress import RangeProgress
 from pyspark_kafkaproto.cluster.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
@@ -138,3 +139,23 @@ def test_bounds_that_are_refused_are_told_at_once(progress, clock):
     clock.now += 30
     with pytest.raises(BrokerError, match="TOPIC_AUTHORIZATION_FAILED"):
         lenient.wait_or_give_up(progress, Refusing(TOPIC_AUTHORIZATION_FAILED))
+
+
+def test_what_nobody_tells_of_one_is_not_asked_for_again_of_the_next(monkeypatch):
+    """Each would wait as long; each has its error, as what it says is added to it."""
+    asked = []
+
+    def refuse(router, partitions, timestamp):
+        asked.append((partitions, timestamp))
+        raise BrokerError(UNKNOWN_TOPIC_OR_PARTITION, "ListOffsets", "partition orders-0")
+
+    monkeypatch.setattr(loss, "list_bounds", refuse)
+    both = [RangeProgress(OffsetRange("orders", place, 0, 50), 0, 10, 50) for place in (0, 1)]
+    bounds = loss.Bounds(SimpleNamespace(config=CONFIG), both)
+    errors = []
+    for item, timestamp in zip(both, (EARLIEST_TIMESTAMP, LATEST_TIMESTAMP), strict=True):
+        with pytest.raises(BrokerError, match="UNKNOWN_TOPIC_OR_PARTITION") as caught:
+            bounds.of(item.topic_partition, timestamp)
+        errors.append(caught.value)
+    assert asked == [([item.topic_partition for item in both], EARLIEST_TIMESTAMP)]
+    assert errors[0] is not errors[1]
