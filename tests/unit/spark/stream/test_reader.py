@@ -383,6 +383,14 @@ def test_limit_counts_from_behind_what_is_gone_where_that_is_borne(brokers, stre
     assert reader.latestOffset(BEGINNING, ReadMaxRows(21)) == {"orders": taken}
 
 
+@pytest.mark.parametrize("fails", ["true", "false"])
+def test_limit_counts_from_where_the_stream_is(brokers, stream, fails):
+    """Not from where the logs begin, which is asked for where losses are borne."""
+    reader = stream(maxOffsetsPerTrigger="12", failOnDataLoss=fails)
+    known = {"orders": {"0": 50, "1": 20}}
+    assert reader.latestOffset(known, ReadMaxRows(12)) == {"orders": {"0": 60, "1": 22}}
+
+
 def test_topic_that_is_deleted_before_a_limit_counts_is_for_the_next_look(brokers, stream):
     def delete(call):
         if call.request.topics[0].partitions[0].timestamp == EARLIEST_TIMESTAMP:
