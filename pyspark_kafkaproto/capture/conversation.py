@@ -62,7 +62,6 @@ class Conversation:
     """Packets in, messages and notes out.
 
     Attributes:
-        packets: how many were read. skipped: how many of them were not TCP, or cut too short.
         time_ns: when the last packet was captured.
         connections: how many there were, whatever they carried.
         flows: addresses and ports of a sender and its receiver, to the connection and its side.
@@ -75,14 +74,11 @@ class Conversation:
         self.flows: dict[bytes, tuple[Connection, int]] = {}
         self._closing: dict[Connection, int] = {}  # and when it is over, whatever is missing
         self._unknown_links: set[int] = set()
-        self.packets = 0
         self.time_ns = 0
-        self.skipped = 0
         self.connections = 0
 
     def feed(self, packet: Packet) -> list[Message | Note]:
         """What became complete with this packet."""
-        self.packets += 1
         self.time_ns = packet.time_ns
         if self._closing:
             self._end_late()
@@ -90,7 +86,6 @@ class Conversation:
             self._shared.learn_names(map(named_topic, packet.comments))
         segment = tcp_segment(packet.link_type, packet.data, packet.size_bytes)
         if segment is None:
-            self.skipped += 1
             self._check_link(packet)
         else:
             self._segment(segment, packet)

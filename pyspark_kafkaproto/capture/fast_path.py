@@ -81,7 +81,7 @@ class FastPath:
         read_header, read_headers = self._header.unpack_from, PLAIN.unpack_from
         flows, out = conversation.flows, conversation.out
         data, pos, end = source.data, source.pos, len(source.data)
-        count, time_ns = 0, conversation.time_ns
+        time_ns = conversation.time_ns
         while pos + _LEAST_BYTES <= end and not out:
             seconds, fraction, kept, _ = read_header(data, pos)
             frame = pos + HEADER_BYTES
@@ -105,7 +105,6 @@ class FastPath:
             ):
                 break
             pos = source.pos = behind
-            count += 1
             time_ns = seconds * 1_000_000_000 + fraction * unit_ns
             connection, side = known
             connection.last_ns = time_ns
@@ -115,34 +114,30 @@ class FastPath:
             if assemblers[1 - side].waiting:
                 assemblers[1 - side].acknowledge(ack)
             elif start < stop and not out:
-                taken, time_ns = self._take_rest(connection, side, flow, time_ns)
+                time_ns = self._take_rest(connection, side, flow, time_ns)
                 pos = source.pos
-                count += taken
-        conversation.packets += count
         conversation.time_ns = time_ns
         return conversation.taken()
 
-    def _take_rest(
-        self, connection: Connection, side: int, flow: bytes, time_ns: int
-    ) -> tuple[int, int]:
-        """Go on with the frame at hand: how many packets, and the time of the last one.
+    def _take_rest(self, connection: Connection, side: int, flow: bytes, time_ns: int) -> int:
+        """Go on with the frame at hand; the time of the last packet, `time_ns` if there is none.
 
         Only while nothing of either side waits: then an acknowledgment changes nothing.
         """
         assembler, source = connection.assemblers[side], self._source
         seq = assembler.next_seq
         if _take_run is None or seq is None or assembler.waiting or connection.kind != KAFKA:
-            return 0, time_ns
+            return time_ns
         left_bytes = connection.sides[side].frames.left_bytes
         if not left_bytes:
-            return 0, time_ns
+            return time_ns
         source.pos, count, payload, seconds, fraction = _take_run(
             source.data, source.pos, self._is_big_endian, flow, seq, left_bytes
         )
         if count:
             time_ns = connection.last_ns = seconds * 1_000_000_000 + fraction * self._unit_ns
             assembler.push(seq, payload, 0, time_ns)
-        return count, time_ns
+        return time_ns
 
 
 def fast_path_of(reader: PacketReader, conversation: Conversation) -> FastPath | None:

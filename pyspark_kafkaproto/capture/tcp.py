@@ -64,7 +64,6 @@ class Assembler:
 
     Attributes:
         sink: gets the bytes.
-        retransmitted: how many segments brought nothing new.
         missing_bytes: the sum of all gaps of a known size.
         waiting: what came early, a heap of (bytes beyond the hole's start, sequence number,
             payload, missing bytes, time).
@@ -80,14 +79,12 @@ class Assembler:
         "_strays",
         "_waits",
         "missing_bytes",
-        "retransmitted",
         "sink",
         "waiting",
     )
 
     def __init__(self, sink: Sink, budget: Budget) -> None:
         self.sink = sink
-        self.retransmitted = 0
         self.missing_bytes = 0
         self._budget = budget
         self._next: int | None = None
@@ -174,7 +171,6 @@ class Assembler:
         assert self._next is not None  # noqa: S101  `push` has set it
         known = (self._next - seq) & _MASK
         if known >= len(payload) + missing_bytes:
-            self.retransmitted += 1
             if known > _WINDOW_BYTES_MAX:
                 self._stray(seq, payload, missing_bytes, time_ns)
         else:

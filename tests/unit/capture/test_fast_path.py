@@ -28,7 +28,7 @@ def talk(wrap=ethernet, count=20):
 
 
 def read(data, piece_bytes=1 << 20, limits=None):
-    """All lines, how many packets were counted, the last one's time; and all else that is known."""
+    """All lines, the last packet's time; and all else that is known."""
     seen, connections = [], []
 
     class Counted(conversation.Conversation):
@@ -52,8 +52,8 @@ def read(data, piece_bytes=1 << 20, limits=None):
             for item in reading.read_messages(reader, limits=limits)
         ]
     (whole,) = seen
-    rest = whole.skipped, whole.connections, [counters(each) for each in connections], shown
-    return [text for text, _ in shown], whole.packets, whole.time_ns, rest
+    rest = whole.connections, [counters(each) for each in connections], shown
+    return [text for text, _ in shown], whole.time_ns, rest
 
 
 def facts(message):
@@ -68,11 +68,11 @@ FACTS = {
 
 
 def counters(connection):
-    streams = [(each.retransmitted, each.missing_bytes) for each in connection.assemblers]
+    missing = [each.missing_bytes for each in connection.assemblers]
     skipped = [side.frames.skipped_bytes for side in connection.sides]
     left_bytes = connection.shared.budget.left_bytes
     changes = connection.pending_changes
-    return connection.kind, connection.last_ns, streams, skipped, changes, left_bytes
+    return connection.kind, connection.last_ns, missing, skipped, changes, left_bytes
 
 
 def one_by_one(data, *of, **options):
@@ -183,8 +183,8 @@ def test_a_packet_that_cannot_be_ends_the_reading_where_it_stands():
     made = talk()
     front = made.pcap()
     whole = front + pack("<IIII", 1, 0, PACKET_BYTES_MAX + 1, 9) + made.packets[-1][1]
-    lines, count, *_ = read(whole)
-    assert (lines, count) == looked_at(whole)[:2]
+    lines, time_ns, _ = read(whole)
+    assert (lines, time_ns) == looked_at(whole)[:2]
     assert f"at byte {len(front)}" in lines[-1]
 
 
@@ -234,7 +234,7 @@ def test_a_frame_that_does_not_end_has_the_time_of_its_last_bytes():
     for _ in range(3):
         made.packet(0)
     data = made.pcap()
-    (lines, _, time_ns, _), count = taken(data)
+    (lines, time_ns, _), count = taken(data)
     assert (count, len(lines)) == (7, 2)
     assert time_ns == last_ns + 3_000_000
     _, answer = reading.read_messages(pcap.open_capture(io.BytesIO(data)))
