@@ -1,4 +1,4 @@
-"""Who may take how long: a leader that has just failed, and one that takes nothing."""
+"""What goes to one leader, and who may take how long: one that failed, one that takes nothing."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from pyspark_kafkaproto.client.writing.batches import Batch
 from pyspark_kafkaproto.client.writing.links import _HURRIED_S, _STALL_S, Link, SentProduce
-from pyspark_kafkaproto.errors import DeadlineExceeded
+from pyspark_kafkaproto.client.writing.queues import PartitionQueue
+from pyspark_kafkaproto.client.writing.sequences import Identity, Sequences
+from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.errors import ConnectionFailed, DeadlineExceeded, UnsupportedVersion
 from pyspark_kafkaproto.net import ClientConfig, Deadline, Endpoint, ProducerConfig
+from pyspark_kafkaproto.wire.declaration import NO_ID
 
 LEADER = Endpoint("b-1", 9092)
 CLIENT = ClientConfig.parse({"bootstrap.servers": "b-1:9092"})
@@ -21,13 +26,23 @@ class FakeConnection:
 
     def __init__(self):
         self.sent = []
+        self.requests = []
         self.answers = 0
+        self.highest = 9
+        self.error = None
+        self.is_closed = False
 
     def version_for(self, request, most):
-        return 9
+        return self.highest if most is None else min(self.highest, most)
 
     def send(self, request, deadline, version, **options):
         self.sent.append(options)
+        self.requests.append((version, request))
+        if self.error is not None:
+            raise self.error
+
+    def close(self):
+        self.is_closed = True
 
     def receive(self, deadline):
         self.answers -= 1
@@ -53,11 +68,18 @@ def router():
     return FakeRouter()
 
 
-def send(link, router, *, acks=-1, others_wait=False):
+def send(link, router, chosen=(), *, acks=-1, others_wait=False, most=None):
     config = ProducerConfig(client=CLIENT, acks=acks)
     within = Deadline.after(30)
-    link.send(router, config, [], within, (None, None), others_wait=others_wait)
+    link.send(router, config, chosen, within, (None, most), others_wait=others_wait)
     return within
+
+
+def to(topic, topic_id=None):
+    """A batch for partition 0 of a topic."""
+    queue = PartitionQueue(TopicPartition(topic, 0), Sequences(Identity(1000, 0)), 1000)
+    queue.topic_id = topic_id
+    return queue, Batch(b"records", 1, (1,), 0, [])
 
 
 @pytest.mark.parametrize("has_failed", [False, True])
@@ -145,3 +167,56 @@ def test_answers_are_heard_out_of_what_has_left_as_a_whole(router, answers, has_
     assert list(link.sent) == sent[asked:]
     waits_in_vain = answers == 1
     assert link.connection.answers == answers - asked - waits_in_vain
+
+
+@pytest.mark.parametrize(
+    ("chosen", "most", "version"),
+    [
+        ([to("orders", b"1" * 16), to("other", b"2" * 16)], None, 13),
+        ([to("orders", b"1" * 16), to("other", b"2" * 16)], 11, 11),
+        ([to("orders", b"1" * 16), to("other")], None, 12),
+        ([to("orders")], 11, 11),
+        ([to("orders")], 13, 12),
+    ],
+)
+def test_topics_whose_ids_are_not_known_are_written_to_by_name(router, chosen, most, version):
+    router.connection.highest = 13
+    link = Link(LEADER)
+    send(link, router, chosen, most=most)
+    ((used, request),) = router.connection.requests
+    assert used == version
+    ids = [queue.topic_id or NO_ID for queue, _ in chosen]
+    assert [topic.topic_id for topic in request.topic_data] == ids
+    (sent,) = link.sent
+    assert sent.topics == dict(
+        zip(ids, (queue.partition.topic for queue, _ in chosen), strict=True)
+    )
+
+
+def test_brokers_from_before_record_batches_are_refused(router):
+    router.connection.highest = 2
+    with pytest.raises(UnsupportedVersion, match=r"speaks Produce 2.* need 3 or later"):
+        send(Link(LEADER), router)
+    router.connection.highest = 3
+    send(Link(LEADER), router)
+
+
+@pytest.mark.parametrize("acks", [-1, 0])
+def test_what_did_not_leave_is_not_in_flight(router, acks):
+    link = Link(LEADER)
+    send(link, router, acks=acks)
+    router.connection.error = ConnectionFailed("b-1:9092", "send", "it hangs up")
+    with pytest.raises(ConnectionFailed, match="hangs up"):
+        send(link, router, acks=acks)
+    assert len(link.sent) == (0 if acks == 0 else 1)
+
+
+@pytest.mark.parametrize("acks", [-1, 0])
+def test_a_connection_with_nothing_in_flight_stays_open_for_others(router, acks):
+    link = Link(LEADER)
+    link.drop()
+    send(link, router, acks=acks)
+    link.drop()
+    assert router.connection.is_closed == (acks != 0)
+    assert link.connection is None
+    assert not link.sent

@@ -6,8 +6,13 @@ import pytest
 
 from pyspark_kafkaproto.arrow import write_columns
 from pyspark_kafkaproto.client import Producer, ProducerRecord
+from pyspark_kafkaproto.client.writing.batches import Batch
 from pyspark_kafkaproto.client.writing.plain import to_arrow
-from pyspark_kafkaproto.net import Deadline, wait_for_answers
+from pyspark_kafkaproto.client.writing.queues import PartitionQueue
+from pyspark_kafkaproto.client.writing.sequences import Identity, Sequences
+from pyspark_kafkaproto.client.writing.targets import _follow
+from pyspark_kafkaproto.cluster import Leader, TopicPartition
+from pyspark_kafkaproto.net import Deadline, Endpoint, wait_for_answers
 from pyspark_kafkaproto.records import partition_keys
 from tests.fake_broker import DEFAULT, STALL, close
 from tests.fake_past import behind
@@ -364,3 +369,45 @@ def test_where_no_other_partition_is_led_rows_wait_with_the_others(brokers, prod
     brokers.topics["orders"].leaders[0] = 1
     writer.flush()
     assert len(values(brokers.logs["orders", 0])) == 111
+
+
+def queue_led(leader, topic_id, *, is_sending=False):
+    queue = PartitionQueue(TopicPartition("orders", 0), Sequences(Identity(1000, 0)), 1000)
+    queue.leader, queue.topic_id = leader, topic_id
+    if is_sending:
+        queue.in_flight.append(Batch(b"", 1, (1,), 0, []))
+    return queue
+
+
+def leader(node_id, epoch):
+    return Leader(node_id, Endpoint(f"b-{node_id}", 9092), epoch)
+
+
+@pytest.mark.parametrize(
+    ("queue", "found", "topic_id", "expected"),
+    [
+        (queue_led(leader(1, 5), b"1"), leader(2, 6), b"1", (leader(2, 6), b"1")),
+        (queue_led(leader(1, 5), b"1"), leader(2, 5), b"1", (leader(2, 5), b"1")),
+        (queue_led(leader(1, 5), b"1"), leader(2, 4), b"1", (leader(1, 5), b"1")),
+        (queue_led(leader(1, 5), b"1"), leader(2, 6), None, (leader(2, 6), b"1")),
+        (queue_led(leader(1, 5), b"1"), None, b"1", (None, b"1")),
+        (queue_led(leader(1, 5), b"1"), leader(2, 0), b"2", (leader(2, 0), b"2")),
+        (queue_led(None, b"1"), leader(2, 6), b"2", (None, b"1")),
+        (queue_led(leader(1, 5), b"1", is_sending=True), leader(2, 6), b"1", (leader(1, 5), b"1")),
+    ],
+)
+def test_metadata_moves_what_has_a_leader_to_one_that_is_no_older(queue, found, topic_id, expected):
+    """Of who has none the leader is looked up when it is sent to."""
+    _follow(queue, found, topic_id)
+    assert (queue.leader, queue.topic_id) == expected
+
+
+def test_what_was_learned_of_a_topic_outlasts_its_queues(brokers, producer):
+    writer = producer()
+    writer.send([ProducerRecord("0", partition=0)])
+    writer.flush()
+    target = writer._targets["orders"]
+    target.queues[0].leader, target.queues[0].topic_id = leader(2, 9), b"another id"
+    writer._targets.forget_queues()
+    assert not target.queues
+    assert (target.leaders[0], target.topic.topic_id) == (leader(2, 9), b"another id")
