@@ -23,6 +23,7 @@ from pyspark_kafkaproto.client.writing.links import Link, SentProduce
 from pyspark_kafkaproto.client.writing.queues import PartitionQueue
 from pyspark_kafkaproto.client.writing.sequences import Identity
 from pyspark_kafkaproto.client.writing.verdicts import (
+    Failure,
     Verdict,
     after_last_try,
     cannot_go_on,
@@ -484,7 +485,7 @@ class Sender:
 
     # Failures
 
-    def _lose(self, link: Link, error: KafkaProtoError) -> None:
+    def _lose(self, link: Link, error: ConnectionFailed | DeadlineExceeded) -> None:
         """The connection is of no use any more: everything in flight on it is sent again."""
         lost = [pair for sent in link.sent for pair in sent.batches.values()]
         asked_bytes = _asked_bytes(error, link)
@@ -504,7 +505,7 @@ class Sender:
         self,
         queue: PartitionQueue,
         batch: Batch,
-        error: KafkaProtoError,
+        error: Failure,
         asked: Endpoint,
         leader: Leader | None = None,
         *,

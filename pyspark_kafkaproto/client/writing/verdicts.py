@@ -69,6 +69,10 @@ _ADVICE = {
 }
 
 
+# What a try may end with.
+Failure = BrokerError | ConnectionFailed | DeadlineExceeded
+
+
 class Verdict(Enum):
     """What becomes of a batch that a broker gave an error for."""
 
@@ -181,8 +185,8 @@ def given_up(queue: PartitionQueue, batch: Batch, config: ProducerConfig) -> Dea
 
 
 def after_last_try(
-    error: KafkaProtoError, queue: PartitionQueue, batch: Batch, config: ProducerConfig
-) -> KafkaProtoError:
+    error: Failure, queue: PartitionQueue, batch: Batch, config: ProducerConfig
+) -> Failure:
     """The last error of a batch, and that it was the last."""
     last = _after_last_try(error, queue, batch, config.retries)
     _advise(last, batch, config)
@@ -202,13 +206,11 @@ def _advise(error: KafkaProtoError, batch: Batch, config: ProducerConfig) -> Non
     )
 
 
-def _after_last_try(
-    error: KafkaProtoError, queue: PartitionQueue, batch: Batch, retries: int
-) -> KafkaProtoError:
+def _after_last_try(error: Failure, queue: PartitionQueue, batch: Batch, retries: int) -> Failure:
     tried = f"tried {batch.tries} times (retries is {retries})"
     if isinstance(error, BrokerError):  # it names the batch
         return error.saying("; ".join(filter(None, (error.message, tried))))
     tried = f"write {batch} to {queue.partition} was {tried}"
     if isinstance(error, ConnectionFailed):
         return ConnectionFailed(error.broker, error.stage, f"{error.reason}; {tried}")
-    return KafkaProtoError(f"{error}; {tried}")
+    return DeadlineExceeded(f"{tried}; {error.what}", error.timeout_s, error.attempts)

@@ -489,6 +489,14 @@ def test_a_dead_leader_is_an_error_in_time(brokers, producer):
         writer.flush()
 
 
+def test_a_last_try_that_nobody_answers_was_not_in_time(brokers, producer):
+    brokers.on("Produce", STALL)
+    writer = producer(request_timeout_ms=200, retries=0)
+    writer.send(numbered(1))
+    with pytest.raises(DeadlineExceeded, match=r"orders-0.*tried 1 times \(retries is 0\)"):
+        writer.flush()
+
+
 def test_retries_are_counted(brokers, producer):
     brokers.on("Produce", refusing(19))
     writer = producer(retries=3)
