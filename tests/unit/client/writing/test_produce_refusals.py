@@ -790,10 +790,11 @@ def test_a_letter_that_is_written_elsewhere_is_a_row_as_others_and_is_not_cut(
     assert values(brokers.logs["orders", 0]) == []
 
 
-def test_a_letter_says_what_the_broker_says_of_its_record(brokers, producer, letters):
+@pytest.mark.parametrize(("said", "reason"), [("no key", b"no key"), (None, b"one is bad")])
+def test_a_letter_says_what_the_broker_says_of_its_record(brokers, producer, letters, said, reason):
     """Of a batch of one record too, of which it says something in general as well."""
     error = ProduceResponse.Topic.Partition.RecordError(
-        batch_index=0, batch_index_error_message="no key"
+        batch_index=0, batch_index_error_message=said
     )
     refuse = refusing(INVALID_RECORD, record_errors=(error,), error_message="one is bad")
     brokers.on("Produce", refuse, DEFAULT)
@@ -801,7 +802,7 @@ def test_a_letter_says_what_the_broker_says_of_its_record(brokers, producer, let
     writer.send(numbered(1))
     writer.flush()
     (pairs,) = headers_of(letters)
-    assert pairs["kafkaproto.reason"] == b"INVALID_RECORD: no key"
+    assert pairs["kafkaproto.reason"] == b"INVALID_RECORD: " + reason
 
 
 @pytest.mark.parametrize(
@@ -949,6 +950,7 @@ def test_a_letter_is_cut_by_the_lengths_of_its_headers_too(
     (pairs,) = headers_of(letters)
     assert keys(letters) == [b"k"]
     assert [pairs[name] for name in pairs if name.endswith("left_out")] == left_out
+    assert (pairs["kafkaproto.topic"], pairs["kafkaproto.partition"]) == (b"orders", b"9")
     assert ("a" in pairs) == (not left_out)
 
 
