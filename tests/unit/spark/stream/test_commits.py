@@ -9,7 +9,7 @@ import pytest
 
 from pyspark_kafkaproto.cluster import CommittedOffset, KafkaCluster, TopicPartition, capturing
 from pyspark_kafkaproto.cluster.ring import Ring
-from pyspark_kafkaproto.errors import BrokerError, ConfigError, ConnectionFailed
+from pyspark_kafkaproto.errors import BrokerError, ConfigError, ConnectionFailed, DeadlineExceeded
 from pyspark_kafkaproto.net import ClientConfig, Endpoint
 from pyspark_kafkaproto.spark.stream.commits import GroupCommits
 from pyspark_kafkaproto.spark.stream.listener import BehindLatest, OffsetCommitListener
@@ -130,8 +130,17 @@ def test_nothing_new_is_not_committed(kafka, commits):
     assert len(kafka.commits) == 1
 
 
-def test_commit_that_fails_is_tried_again_and_stops_nobody(kafka, commits, clock, caplog):
-    kafka.error = BrokerError(15, "OffsetCommit", "group 'g'")
+@pytest.mark.parametrize(
+    "error",
+    [
+        BrokerError(15, "OffsetCommit", "group 'g'"),
+        ConnectionFailed("b-1:9092", "connect", "refused"),
+        DeadlineExceeded("commit offsets of 'g'", 5.0),
+    ],
+    ids=["refused", "not reached", "silent"],
+)
+def test_commit_that_fails_is_tried_again_and_stops_nobody(kafka, commits, clock, caplog, error):
+    kafka.error = error
     with caplog.at_level(logging.WARNING):
         commits.commit({ONE: 6})
     assert "group 'g': the commit failed" in caplog.text
@@ -409,3 +418,20 @@ def test_what_failed_for_want_of_the_topic_and_then_for_another_reason_is_not_co
     kafka.error = None
     listener.onQueryTerminated(ended("some-id"))
     assert kafka.committed == {}
+
+
+def test_a_topic_that_was_not_there_for_a_moment_is_committed_to_the_end(kafka, commits, clock):
+    """A broker had not heard of it; what was committed since is of the one that is there."""
+    kafka.error = BrokerError(3, "OffsetCommit", "group 'g'")
+    commits.commit({ONE: 8})
+    kafka.error = None
+    clock.now += 11
+    commits.commit({ONE: 9})
+    commits.finish({ONE: 20})
+    assert kafka.committed == {ONE: 20}
+
+
+def test_where_others_are_ahead_the_end_commits_no_partition_that_was_never_read(kafka, commits):
+    commits.commit({ONE: 9})
+    commits.finish({ONE: 12, TWO: 7})
+    assert kafka.committed == {ONE: 12}

@@ -809,6 +809,14 @@ def test_what_only_another_pattern_finds_need_not_be_seen(brokers, stream):
     assert reader.latestOffset(END | {"other": {"0": 5}}, NO_LIMIT) == END
 
 
+def test_a_start_that_this_user_may_not_see_is_an_error_at_once(brokers, stream):
+    """Of a topic that is not there the first batch tells: it may come until then."""
+    brokers.on("ListOffsets", refused(29))
+    reader = stream(startingOffsets="earliest")
+    with pytest.raises(BrokerError, match="TOPIC_AUTHORIZATION_FAILED"):
+        reader.initialOffset()
+
+
 @pytest.mark.parametrize(
     ("code", "name", "opinions"),
     [(29, "TOPIC_AUTHORIZATION_FAILED", 1), (3, "UNKNOWN_TOPIC_OR_PARTITION", OPINIONS)],
