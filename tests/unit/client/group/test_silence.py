@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from pyspark_kafkaproto.client.group import keeper as keeper_module
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import DeadlineExceeded
 from pyspark_kafkaproto.net.transport import Transport
@@ -92,6 +93,29 @@ def test_who_has_met_no_broker_looks_for_none_once_it_is_closed(
         _see_keepers_end()
     assert opened == []
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def test_who_reaches_no_broker_says_whom_it_waits_for_once(
+    consumer_of, protocol, monkeypatch, caplog
+):
+    """Polls give nothing until somebody answers, and an error only when that has lasted."""
+    monkeypatch.setattr(keeper_module, "_WORTH_A_WORD_S", 0.0)
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{nobody.getsockname()[1]}"
+        consumer = consumer_of(bootstrap_servers=address, group_protocol=protocol)
+
+        def is_said():
+            assert consumer.poll(0.01) is None
+            return any("refused" in text or "no answer yet" in text for text in caplog.messages)
+
+        until(is_said)
+        for _ in range(3):
+            consumer.poll(0.01)
+        consumer.close()
+    said = [text for text in caplog.messages if text.startswith("group 'g': ")]
+    assert len(said) == 1
+    assert said[0].startswith(f"group 'g': {address}: ")
 
 
 def _connections(monkeypatch) -> list[tuple]:
