@@ -337,3 +337,48 @@ def test_once_is_once_and_no_longer(brokers, clock):
             ask()
         assert tries == [0]
         assert ask() == 3
+
+
+@pytest.fixture
+def router(brokers):
+    config = ClientConfig.parse({"bootstrap.servers": brokers.bootstrap_servers})
+    with closing(Router(config)) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("code", "failures", "tries"), [(3, 1, 2), (3, 9, routing.OPINIONS), (29, 9, 1)]
+)
+def test_only_what_a_broker_may_not_have_heard_of_is_doubted(router, clock, code, failures, tries):
+    asked = []
+
+    def ask():
+        asked.append(1)
+        if len(asked) <= failures:
+            raise BrokerError(code, "Metadata", "topic 'orders'")
+        return "there"
+
+    if failures < tries:
+        assert router.doubting(3, ask) == "there"
+    else:
+        with pytest.raises(BrokerError):
+            router.doubting(3, ask)
+    assert len(asked) == tries
+
+
+def test_a_broker_that_came_since_is_asked_for(brokers, router):
+    deadline = router.deadline()
+    assert router.cluster_id is None, "nobody was asked"
+
+    def without_others(call):
+        said = metadata(brokers, call)
+        return MetadataResponse(cluster_id="fake", brokers=said.brokers[:1])
+
+    brokers.on("Metadata", without_others, DEFAULT)
+    assert router.broker(1, deadline).node_id == 1
+    assert router.broker(2, deadline).node_id == 2
+    assert router.broker(1, deadline).node_id == 1
+    assert len(brokers.asked("Metadata")) == 2
+    assert router.cluster_id == "fake"
+    with pytest.raises(BrokerError):
+        router.broker(7, deadline)
