@@ -8,7 +8,9 @@ import pytest
 
 from pyspark_kafkaproto.client import batch_commit, decisions
 from pyspark_kafkaproto.client.decisions import DecisionLog
-from pyspark_kafkaproto.errors import DeadlineExceeded
+from pyspark_kafkaproto.cluster.transactions import Writer
+from pyspark_kafkaproto.error_codes import NOT_ENOUGH_REPLICAS
+from pyspark_kafkaproto.errors import BrokerError, DeadlineExceeded
 from pyspark_kafkaproto.messages.init_producer_id import InitProducerIdResponse
 from pyspark_kafkaproto.messages.list_transactions import ListTransactionsResponse
 from pyspark_kafkaproto.net import ClientConfig, connections_for, deadline, retry
@@ -135,3 +137,27 @@ def test_what_is_open_is_told_by_name_and_nothing_of_a_longer_prefix():
 def test_one_that_stays_busy_is_an_error(sweeping):
     with pytest.raises(DeadlineExceeded, match=rf"{PREFIX}-batch-{JOB}-0-0.*60 s"):
         sweeping(2, busy=10_000)
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_job_that_is_given_up_is_so_though_its_late_attempts_cannot_be_told(
+    monkeypatch, caplog, is_told
+):
+    """What they begin later times out; what they have begun before is aborted either way."""
+    done = []
+
+    def give_up(batch):
+        done.append(("told", batch))
+        if not is_told:
+            raise BrokerError(NOT_ENOUGH_REPLICAS, "Produce", "decisions-0")
+
+    log = SimpleNamespace(router="router", give_up=give_up, command=lambda *_: "")
+    abort, sweep = "abort_transactions", "_sweep_rest"
+    monkeypatch.setattr(batch_commit, abort, lambda _, writers: done.append(("aborted", writers)))
+    monkeypatch.setattr(batch_commit, sweep, lambda *given: done.append(("swept", given[2])))
+    writers = [Writer(f"{PREFIX}-batch-{JOB}-0-0", 7, 0)]
+    given_up = batch_commit.abort_batch(log, "batch", JOB, writers, job=JOB, is_undecided=True)
+    assert given_up
+    expected = [("aborted", writers), ("swept", JOB), ("told", JOB), ("swept", JOB)]
+    assert done == (expected if is_told else expected[:-1])
+    assert ("late attempts" in caplog.text) == (not is_told)
