@@ -21,6 +21,7 @@ from pyspark_kafkaproto.errors import (
     ConfigError,
     ConnectionFailed,
     LocalProtocolError,
+    RemoteProtocolError,
 )
 from pyspark_kafkaproto.messages.heartbeat import HeartbeatResponse
 from pyspark_kafkaproto.messages.join_group import JoinGroupResponse
@@ -559,3 +560,23 @@ def test_who_has_left_waits_for_no_answer_to_its_join(filled, group, consumer_of
 def test_topics_are_a_set_of_names(topics):
     with pytest.raises(ConfigError, match="topics"):
         Consumer({"bootstrap.servers": "x:1", "group.id": "g"}, topics)
+
+
+@pytest.mark.parametrize("name", ["sticky", None])
+def test_a_group_that_shares_out_as_nobody_offered_is_left(brokers, group, consumer_of, name):
+    def join(call):
+        answer = group.join(call)
+        if answer.error_code:
+            return answer
+        given = {
+            field: getattr(answer, field) for field in ("generation_id", "member_id", "leader")
+        }
+        return JoinGroupResponse(protocol_type="consumer", protocol_name=name, **given)
+
+    brokers.on("JoinGroup", join)
+    consumer = consumer_of(partition_assignment_strategy="range")
+    with pytest.raises(RemoteProtocolError, match=rf"shares out by '{name or ''}', not ours"):
+        poll_until(consumer, lambda: False, "an error")
+    consumer.close()
+    assert "SyncGroup" not in group.said()
+    assert group.said()[-1] == "LeaveGroup"
