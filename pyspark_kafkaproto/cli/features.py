@@ -38,7 +38,7 @@ def features() -> None:
     \b
     Examples:
       kafkaproto features list
-      kafkaproto features upgrade metadata.version=4.3 --validate-only
+      kafkaproto features upgrade metadata.version=4.4 --validate-only
       kafkaproto features downgrade group.version=0
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
 
@@ -89,7 +89,7 @@ def upgrade(
 
     \b
     Examples:
-      kafkaproto features upgrade metadata.version=4.3 --validate-only
+      kafkaproto features upgrade metadata.version=4.4 --validate-only
       kafkaproto features upgrade metadata.version=30 transaction.version=2
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     wanted = _parse(levels)

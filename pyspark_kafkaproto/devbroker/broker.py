@@ -44,7 +44,7 @@ class DevBroker(KafkaTools):
         data_dir: where its data is kept from run to run; None is a folder that `stop` removes.
             A cluster that was made there goes on, under the same cluster id and, while they are
             free, on the same ports.
-        version: of Apache Kafka, 3.9.0 or later; KAFKA_HOME's if that is set, else 4.3.0.
+        version: of Apache Kafka, 3.9.0 or later; KAFKA_HOME's if that is set, else 4.4.0.
         nodes: each is broker and controller; ids 1, 2, ….
         listeners: name to security protocol; the first is the one clients are told of.
         advertised: name to the `host` or `host:port` that clients of that listener are sent to,

@@ -26,7 +26,7 @@ from pyspark_kafkaproto.devbroker.processes import ending_with_us
 from pyspark_kafkaproto.errors import ConfigError, DevBrokerFailed
 from pyspark_kafkaproto.net.deadline import Deadline
 
-DEFAULT_VERSION = "4.3.0"
+DEFAULT_VERSION = "4.4.0"
 OLDEST_VERSION = "3.9.0"
 SCALA = "2.13"
 

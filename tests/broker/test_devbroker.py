@@ -2,7 +2,7 @@
 
 import pytest
 
-from pyspark_kafkaproto.devbroker import DevBroker, find_running
+from pyspark_kafkaproto.devbroker import DEFAULT_VERSION, DevBroker, find_running
 from pyspark_kafkaproto.devbroker.running import ClusterFile
 from pyspark_kafkaproto.errors import DevBrokerFailed
 
@@ -18,7 +18,7 @@ def _end_offsets(broker, topic):
     return sorted(shown.split())
 
 
-@pytest.mark.parametrize("version", ["3.9.1", "4.3.0"])
+@pytest.mark.parametrize("version", ["3.9.1", DEFAULT_VERSION])
 def test_records_and_cluster_id_survive_a_kill_and_a_new_start(tmp_path, monkeypatch, version):
     monkeypatch.delenv("KAFKA_HOME", raising=False)
     folder = tmp_path / "jürgen's data"
