@@ -11,6 +11,7 @@ from pyspark_kafkaproto.cluster.coordinators import TRANSACTION_KEY
 from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.transactions import (
+    TIMEOUTS_MS,
     DescribedTransaction,
     Writer,
     coordinator_places,
@@ -23,8 +24,9 @@ from pyspark_kafkaproto.messages.init_producer_id import (
     InitProducerIdResponse,
 )
 
-# Nobody writes with what fencing gives, and no broker allows less.
-_FENCING_TIMEOUT_MS = 1
+# Nobody writes with what fencing gives, but the coordinator waits no longer than this for the
+# replicas of its own log: with less it answers COORDINATOR_NOT_AVAILABLE where they are slow.
+_FENCING_TIMEOUT_MS = min(TIMEOUTS_MS)
 
 
 def describe_with_coordinators(

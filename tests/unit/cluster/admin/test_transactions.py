@@ -12,7 +12,7 @@ from pyspark_kafkaproto.messages.init_producer_id import InitProducerIdResponse
 from pyspark_kafkaproto.messages.list_transactions import ListTransactionsResponse
 
 LIST, DESCRIBE, INIT = "ListTransactions", "DescribeTransactions", "InitProducerId"
-_CONCURRENT, _NOT_FOUND, _NO_RIGHT, _NO_PATTERN = 51, 105, 53, 128
+_CONCURRENT, _NOT_FOUND, _NO_RIGHT, _NO_PATTERN, _NOT_AVAILABLE = 51, 105, 53, 128, 15
 State = DescribeTransactionsResponse.TransactionState
 
 
@@ -139,6 +139,19 @@ def test_fencing_waits_until_the_abort_is_done(brokers, kafka, clock):
     assert kafka.fence_producers({"p", "q"}) == {"p": Writer("p", 7, 3), "q": Writer("q", 7, 3)}
     assert [item.transactional_id for item in brokers.asked(INIT, node=2)] == ["p", "p"]
     assert {item.producer_id for item in brokers.asked(INIT)} == {-1}
+
+
+def test_fencing_leaves_replicas_of_the_log_of_transactions_time_to_follow(brokers, kafka):
+    def answer(call):
+        # Coordinators wait no longer than the transaction's own time-out for them.
+        if call.request.transaction_timeout_ms < 5_000:
+            return InitProducerIdResponse(error_code=_NOT_AVAILABLE)
+        return InitProducerIdResponse(producer_id=7, producer_epoch=3)
+
+    brokers.on(DESCRIBE, described())
+    brokers.on(INIT, answer)
+    assert kafka.fence_producers({"p"}) == {"p": Writer("p", 7, 3)}
+    assert len(brokers.asked(INIT)) == 1
 
 
 def test_who_may_not_be_fenced_is_named_and_the_others_are_told(brokers, kafka):
