@@ -119,8 +119,9 @@ def dissect(
         messages = read_messages(reader, ports)
         items = stack.enter_context(_progress(reader, list(streams.values()), messages))
         chosen = _Chosen(selection, is_json=options["json"])
-        # A name that is no text could not be written into a page.
-        title = ", ".join(map(click.format_filename, files))
+        # A name that is no text could not be written into a page. Not by click.format_filename: in
+        # click 8.1.0 it leaves such names as they are.
+        title = ", ".join(os.fsencode(name).decode("utf-8", "replace") for name in files)
         is_interrupted = _show(chosen.of(items), title, options)
     if is_interrupted:
         ctx.exit(interrupted_code())
