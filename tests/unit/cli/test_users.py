@@ -132,6 +132,24 @@ def test_delete_asks(brokers, command):
     ]
 
 
+def test_nothing_is_deleted_where_a_user_has_not_got_the_mechanism(brokers, command):
+    own = {"SCRAM-SHA-512": 4096}
+    brokers.on("DescribeUserScramCredentials", described(a=BOTH, b=own, c=own))
+    words = ("users", "delete", "a", "b", "c", "--mechanism", "SCRAM-SHA-256", "--yes")
+    done = command(*words)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr == "Error: there is no such credential: b, SCRAM-SHA-256; c, SCRAM-SHA-256\n"
+    assert brokers.asked("AlterUserScramCredentials") == []
+
+
+def test_mechanism_that_one_broker_has_yet_to_hear_of_is_deleted(brokers, command):
+    own = {"SCRAM-SHA-512": 4096}
+    brokers.on("DescribeUserScramCredentials", described(b=own), described(b=BOTH))
+    brokers.on("AlterUserScramCredentials", well)
+    done = command("users", "delete", "b", "--mechanism", "SCRAM-SHA-256", "--yes")
+    assert (done.exit_code, done.stderr) == (0, "deleted: b, SCRAM-SHA-256\n")
+
+
 def test_names_of_anybody_move_no_cursor(brokers, command):
     brokers.on("DescribeUserScramCredentials", described(**{"a\x1b[2J": BOTH}))
     brokers.on("AlterUserScramCredentials", well)
