@@ -121,7 +121,7 @@ def keep_way_back(file: Path, before: Assigned) -> None:
 
 
 def _entries(name: str, found: Any) -> Iterator[Any]:
-    match found:
+    match {"version": _VERSION} | found if isinstance(found, dict) else found:
         case {"version": int(version), "partitions": list(entries)}:
             if version != _VERSION:
                 raise ConfigError("FILE", name, f"it has version {version}: expected {_VERSION}")

@@ -32,6 +32,8 @@ def test_file_of_kafkas_own_tool_will_do():
     assert read_assignment("f", text) == ({FIRST: (1, 2)}, {})
     text = text.replace('"any", ', '"/a", ')  # what it prints for going back has folders
     assert read_assignment("f", text) == ({FIRST: (1, 2)}, {Replica(1, "orders", 0): "/a"})
+    # That tool takes a file without a version for one of the first.
+    assert read_assignment("f", json.dumps({"partitions": [entry]})) == ({FIRST: (1, 2)}, {})
 
 
 @pytest.mark.parametrize(
@@ -41,6 +43,8 @@ def test_file_of_kafkas_own_tool_will_do():
         pytest.param("[" * 100_000, "it is no JSON", id="brackets alone"),
         ("[]", "expected"),
         ('{"version": 2, "partitions": []}', "version 2"),
+        ('{"version": "1", "partitions": []}', "expected"),
+        ('{"version": 1}', "expected"),
         ('{"version": 1, "partitions": [3]}', "3 is no partition"),
         ('{"version": 1, "partitions": [{"topic": "t", "partition": "0", "replicas": [1]}]}', "no"),
         (
