@@ -87,7 +87,8 @@ def _check_principals(
 ) -> tuple[str, ...]:
     for value in values:
         if not re.fullmatch("[^:]+:.+", value, re.DOTALL):
-            raise click.BadParameter(f"{value!r}: expected User:{value or 'reports'}", ctx, param)
+            name = value.rpartition(":")[2] or "reports"
+            raise click.BadParameter(f"{value!r}: expected User:{name}", ctx, param)
     return values
 
 

@@ -105,6 +105,8 @@ def test_what_kafka_acls_means_by_its_words(command, authorizer, words, made):
         ([*MINE, "--operation", "read"], "say of what"),
         ([*MINE, "--topic", "t"], "say what: --operation, --producer or --consumer"),
         (["--principal", "reports"], "'reports': expected User:reports"),
+        (["--principal", ":reports"], "':reports': expected User:reports"),
+        (["--principal", "User:"], "'User:': expected User:reports"),
         ([*MINE, "--operation", "read", "--cluster"], "read means nothing for a cluster"),
         ([*MINE, "--operation", "write", "--topic", "*", "--prefixed"], "'*' is every name"),
         ([*MINE, "--operation", "alter", "--cluster", "--prefixed"], "--prefixed goes with names"),
