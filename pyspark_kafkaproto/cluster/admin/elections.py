@@ -7,7 +7,11 @@ from functools import partial
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, cut
 from pyspark_kafkaproto.cluster.changing import Tries
-from pyspark_kafkaproto.cluster.controller import controller_places, timeout_ms
+from pyspark_kafkaproto.cluster.controller import (
+    ask_controller_once,
+    controller_places,
+    timeout_ms,
+)
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import (
     TopicPartition,
@@ -28,6 +32,7 @@ from pyspark_kafkaproto.messages.elect_leaders import ElectLeadersRequest, Elect
 _PARTITIONS_PER_REQUEST = 1000
 _FIRST_WITH_TYPES = 1  # of ElectLeaders: Kafka 2.4
 _PREFERRED, _UNCLEAN = 0, 1
+_WHAT = "elect leaders"
 _ADVICE = {
     UNKNOWN_TOPIC_OR_PARTITION: "there is no such partition, or this user may not see it",
     PREFERRED_LEADER_NOT_AVAILABLE: "its preferred leader, the first of its replicas, is away or "
@@ -77,12 +82,17 @@ def elect_leaders(
             timeout_ms=timeout_ms(router),
         )
 
+    least = _FIRST_WITH_TYPES if unclean else 0
+    if not partitions:  # that this user may see; whether it may elect, the controller knows
+        none = make_request([])
+        ask_controller_once(router, _WHAT, none, lambda answer: _read(answer, tries), least)
+        return {}
     question = Question(
-        "elect leaders",
+        _WHAT,
         make_request,
         lambda answer, _: _read(answer, tries),
         cut(_PARTITIONS_PER_REQUEST),
-        least=_FIRST_WITH_TYPES if unclean else 0,
+        least=least,
         note_unsent=tries.note_unsent,
     )
     try:

@@ -133,6 +133,22 @@ def test_right_that_is_missing_is_named(brokers, kafka):
         kafka.elect_leaders([FIRST])
 
 
+def test_right_that_is_missing_is_named_to_who_may_see_no_topic(brokers, kafka):
+    for topic in brokers.topics.values():
+        topic.error_code = 29
+    brokers.on(API, elected(code=31))
+    with pytest.raises(BrokerError, match="needs the right ALTER on the cluster"):
+        kafka.elect_leaders()
+    (request,) = brokers.asked(API)
+    assert request.topic_partitions == ()
+
+
+def test_all_of_no_topic_are_none(brokers, kafka):
+    brokers.topics.clear()
+    brokers.on(API, ElectLeadersResponse())
+    assert kafka.elect_leaders() == {}
+
+
 def test_partition_that_is_not_there_is_not_tried_for_a_minute(brokers, kafka, clock):
     brokers.on(API, elected(3))
     with pytest.raises(BrokerError, match=r"orders-0.*no such partition"):
