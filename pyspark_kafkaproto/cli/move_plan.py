@@ -9,11 +9,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import click
+
 from pyspark_kafkaproto.cli.assignment_file import Assigned, Assignment
 from pyspark_kafkaproto.cli.values import existing_topics
 from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.cluster.admin import Replica
 from pyspark_kafkaproto.cluster.admin.reassignments import replicas_before
+from pyspark_kafkaproto.errors import UnsupportedVersion
 
 _Places = set[tuple[Replica, str]]
 
@@ -61,6 +64,33 @@ def planned(cluster: KafkaCluster, wanted: Assigned) -> Plan:
         if item in folders and item.broker in before[TopicPartition(item.topic, item.partition)]
     }
     return Plan(before, moves, folders, left)
+
+
+def check_brokers(cluster: KafkaCluster, plan: Plan) -> None:
+    """Refuse brokers that there are not: controllers begin the moves of all other partitions.
+
+    One that is away is a broker, too. Before Kafka 4.0 none is told of that is away: all is left
+    to the controller there.
+
+    Raises:
+        click.ClickException: there are none of such ids.
+    """
+    wanted = {broker for replicas in plan.moves.values() for broker in replicas}
+    if wanted <= cluster.describe(()).brokers.keys():
+        return
+    try:
+        # One that was registered just now is news to some brokers.
+        known = cluster.believed(cluster.registered_brokers, wanted.issubset)
+    except UnsupportedVersion:
+        return
+    if missing := wanted - known:
+        raise click.ClickException(
+            f"there is no broker {_ids(missing)}: the cluster has the brokers {_ids(known)}"
+        )
+
+
+def _ids(brokers: Collection[int]) -> str:
+    return ", ".join(map(str, sorted(brokers)))
 
 
 class UnderWay(NamedTuple):

@@ -10,7 +10,7 @@ import click
 
 from pyspark_kafkaproto.cli.assignment_file import assignment_in, assignment_text, keep_way_back
 from pyspark_kafkaproto.cli.connection import confirmed, connected, yes_option
-from pyspark_kafkaproto.cli.move_plan import planned
+from pyspark_kafkaproto.cli.move_plan import check_brokers, planned
 from pyspark_kafkaproto.cli.move_rows import (
     plan_columns,
     plan_rows,
@@ -168,6 +168,7 @@ def begin(  # noqa: PLR0913, PLR0917 - one for each option
       kafkaproto reassignments propose orders | kafkaproto reassignments begin - --yes
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     plan = planned(cluster, assignment_in(file))
+    check_brokers(cluster, plan)
     rows, columns = plan_rows(plan), plan_columns(plan)
     if dry_run or not rows:
         show_or_say(rows, columns, "all replicas are where they are to be", as_json=as_json)

@@ -319,6 +319,16 @@ class BrokerWindow:
             raise ConfigError("direction", chosen, "expected one of Direction.…")
         update_features(self._router, checked, chosen, validate_only=validate_only)
 
+    def registered_brokers(self) -> set[int]:
+        """Ids of the brokers that are registered, those that are away included (KIP-1073).
+
+        Raises:
+            UnsupportedVersion: brokers before Kafka 4.0 tell of those alone that run.
+        """
+        from pyspark_kafkaproto.cluster.admin.brokers import registered_brokers
+
+        return registered_brokers(self._router)
+
     def unregister_broker(self, node_id: int) -> None:
         """Have the cluster forget a broker that will not come back (KIP-631).
 

@@ -1,16 +1,47 @@
-"""Brokers that are gone for good: the end of their registration (UnregisterBroker, KIP-631)."""
+"""Brokers that are registered, those that are away included (KIP-1073), and the end of that.
+
+A broker that is gone for good is in no metadata and stays registered (UnregisterBroker, KIP-631).
+"""
 
 from __future__ import annotations
 
 from pyspark_kafkaproto.cluster.asking import Question
-from pyspark_kafkaproto.cluster.controller import ask_controller, needing_kraft, refusal
+from pyspark_kafkaproto.cluster.controller import (
+    ask_controller,
+    ask_controller_once,
+    needing_kraft,
+    refusal,
+)
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.error_codes import BROKER_ID_NOT_REGISTERED
 from pyspark_kafkaproto.errors import BrokerError
+from pyspark_kafkaproto.messages.describe_cluster import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
 from pyspark_kafkaproto.messages.unregister_broker import (
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
 )
+
+_FIRST_WITH_THOSE_AWAY = 2  # of DescribeCluster: Kafka 4.0
+
+
+def registered_brokers(router: Router) -> set[int]:
+    """Ids of the brokers that are registered, those that are away included.
+
+    Raises:
+        UnsupportedVersion: brokers before Kafka 4.0 tell of those alone that run.
+    """
+
+    def read(answer: DescribeClusterResponse) -> set[int]:
+        if answer.error_code:
+            raise refusal(answer.error_code, answer.API_NAME, "the cluster", answer.error_message)
+        return {item.broker_id for item in answer.brokers}
+
+    request = DescribeClusterRequest(include_fenced_brokers=True)
+    what = "list the registered brokers"
+    return ask_controller_once(router, what, request, read, _FIRST_WITH_THOSE_AWAY)
 
 
 def unregister_broker(router: Router, node_id: int) -> None:

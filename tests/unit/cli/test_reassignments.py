@@ -17,6 +17,7 @@ from pyspark_kafkaproto.messages.incremental_alter_configs import IncrementalAlt
 from tests.clock import stop_clock
 from tests.fake_broker import DEFAULT, close
 from tests.unit.cluster.admin import test_log_dirs
+from tests.unit.cluster.admin.test_brokers import registered
 from tests.unit.cluster.admin.test_reassignments import ALTER, LIST, altered, under_way
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -523,6 +524,31 @@ def test_interrupt_of_the_beginning_tells_of_the_throttle(
     monkeypatch.setattr(KafkaCluster, "reassign_partitions", interrupt)
     done = command("reassignments", "begin", file(THIRD), *THROTTLED)
     assert (done.exit_code, "unthrottle` takes it back" in done.stderr) == (130, True)
+
+
+@pytest.mark.parametrize("words", [["--yes"], ["--dry-run"], ["--yes", "--throttle", "5"]])
+def test_nothing_begins_where_a_broker_is_none(brokers, command, file, words):
+    brokers.versions["DescribeCluster"] = (0, 2)
+    brokers.on("DescribeCluster", registered(1, 2, 3, away={3}))
+    brokers.on(LIST, under_way())
+    moves = [{"topic": "orders", "partition": 0, "replicas": [2, 1]}]
+    moves += [{"topic": "orders", "partition": 1, "replicas": [1, 9, 8, 3]}]
+    done = command("reassignments", "begin", file({"version": 1, "partitions": moves}), *words)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr == "Error: there is no broker 8, 9: the cluster has the brokers 1, 2, 3\n"
+    assert brokers.asked(ALTER) == []
+
+
+@pytest.mark.parametrize("knows", [(1, 2, 3), None])
+def test_moves_to_a_broker_that_is_away_begin(brokers, command, file, knows):
+    if knows:  # brokers before Kafka 4.0 tell of those alone that run
+        brokers.versions["DescribeCluster"] = (0, 2)
+        # The first that is asked has not heard of it yet.
+        brokers.on("DescribeCluster", registered(1, 2), registered(*knows, away={3}))
+    brokers.on(LIST, under_way())
+    brokers.on(ALTER, altered(0))
+    done = command("reassignments", "begin", file(THIRD), "--yes")
+    assert (done.exit_code, done.stderr) == (0, "began to move 1 partition\n")
 
 
 def test_number_of_replicas_is_kept_on_request(brokers, command, file):
