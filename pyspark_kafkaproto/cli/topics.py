@@ -15,7 +15,7 @@ from pyspark_kafkaproto.cli.connection import (
     telling_deleted,
     yes_option,
 )
-from pyspark_kafkaproto.cli.output import json_option, show, show_json, table_text, tell
+from pyspark_kafkaproto.cli.output import aside, json_option, show, show_json, table_text, tell
 from pyspark_kafkaproto.cli.refused import Refused
 from pyspark_kafkaproto.cli.values import (
     existing_topics,
@@ -34,8 +34,9 @@ from pyspark_kafkaproto.cluster import (
     Topology,
 )
 from pyspark_kafkaproto.cluster.configs import check_each_once
-from pyspark_kafkaproto.error_codes import TOPIC_ALREADY_EXISTS
-from pyspark_kafkaproto.errors import BrokerError, ConfigError, KafkaProtoError
+from pyspark_kafkaproto.error_codes import TOPIC_ALREADY_EXISTS, UNKNOWN_TOPIC_OR_PARTITION
+from pyspark_kafkaproto.errors import BrokerError, ConfigError, KafkaProtoError, joined
+from pyspark_kafkaproto.wire.printable import printed
 
 PARTITION_COLUMNS = {
     "topic": "Topic",
@@ -183,20 +184,43 @@ def create(  # noqa: PLR0913, PLR0917 - one for each option
 @topics.command()
 @connected
 @click.argument("names", nargs=-1, required=True, metavar="TOPIC…")
+@click.option("--if-exists", is_flag=True, help="Those that are not there are no error.")
 @yes_option
 @json_option
-def delete(cluster: KafkaCluster, names: tuple[str, ...], is_sure: bool, as_json: bool) -> None:
+def delete(
+    cluster: KafkaCluster, names: tuple[str, ...], if_exists: bool, is_sure: bool, as_json: bool
+) -> None:
     """Delete TOPICs with all their records.
 
     \b
     Examples:
       kafkaproto topics delete orders
       kafkaproto topics delete orders payments --yes
+      kafkaproto topics delete orders --if-exists --yes
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
-    existing_topics(cluster, names)
-    confirmed(f"Delete {', '.join(names)} with all their records?", is_sure=is_sure)
-    with telling_deleted("topic", names, as_json=as_json):
-        cluster.delete_topics(set(names))
+    there = _there(cluster, names) if if_exists else existing_topics(cluster, names).topics
+    if not there:
+        tell([], "nothing to delete", as_json=as_json)
+        return
+    doomed = [name for name in names if name in there]
+    confirmed(f"Delete {', '.join(doomed)} with all their records?", is_sure=is_sure)
+    with telling_deleted("topic", doomed, as_json=as_json):
+        cluster.delete_topics(set(doomed))
+
+
+def _there(cluster: KafkaCluster, names: Collection[str]) -> Collection[str]:
+    """Those of `names` that there are; the others are said.
+
+    Raises:
+        BrokerError: topics may not be seen, or cannot be called so.
+    """
+    topology, errors = told_topics(cluster, names)
+    if others := [error for error in errors if error.code != UNKNOWN_TOPIC_OR_PARTITION]:
+        raise joined(others)
+    for name in dict.fromkeys(names):
+        if name not in topology.topics:
+            aside(f"there is no topic {printed(name)}")
+    return topology.topics
 
 
 @topics.command()

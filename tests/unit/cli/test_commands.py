@@ -1005,6 +1005,34 @@ def test_what_is_named_twice_is_deleted_and_told_once(brokers, rows):
     assert done["group"] == "g"
 
 
+@pytest.mark.usefixtures("known_at_once")
+def test_topics_that_are_not_there_are_no_error_on_request(brokers, command):
+    part = DeleteTopicsResponse.Topic
+    brokers.on("DeleteTopics", DeleteTopicsResponse(responses=(part(name="empty"),)))
+    words = ("topics", "delete", "--if-exists", "ghost", "empty", "ghost")
+    done = command(*words, input="n\n")
+    assert (done.exit_code, brokers.asked("DeleteTopics")) == (1, [])
+    assert done.stderr.startswith("there is no topic ghost\nDelete empty with all their records?")
+    done = command(*words, "--yes", "--json")
+    assert (done.exit_code, done.stderr) == (0, "there is no topic ghost\n")
+    assert json.loads(done.stdout) == [{"topic": "empty", "result": "deleted"}]
+    # Nobody is asked about nothing.
+    done = command("topics", "delete", "--if-exists", "ghost")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert done.stderr == "there is no topic ghost\nnothing to delete\n"
+    done = command("topics", "delete", "--if-exists", "ghost", "--json")
+    assert json.loads(done.stdout) == []
+    assert len(brokers.asked("DeleteTopics")) == 1
+
+
+def test_topic_that_may_not_be_seen_is_an_error_though_it_need_not_exist(brokers, command):
+    brokers.add_topic("hidden")
+    brokers.topics["hidden"].error_code = 29
+    done = command("topics", "delete", "--if-exists", "hidden", "empty", "--yes")
+    assert (done.exit_code, "TOPIC_AUTHORIZATION_FAILED" in done.stderr) == (5, True)
+    assert brokers.asked("DeleteTopics") == []
+
+
 def test_programs_are_told_what_was_deleted_where_the_rest_was_refused(brokers, command):
     part = DeleteTopicsResponse.Topic
     topics = part(name="empty"), part(name="orders", error_code=73)
