@@ -423,7 +423,11 @@ def as_binary(array: pa.Array, name: str) -> pa.Array:
     if str(kind) not in _BINARY_KINDS and not pa.types.is_fixed_size_binary(kind):
         raise _refused(name, array.type, "string or binary")
     # Made long before they are repeated: Arrow cannot decode views, nor beyond 32 bits.
-    binary = distinct.cast(pa.large_binary())
+    try:
+        binary = distinct.cast(pa.large_binary())
+    except pa.ArrowNotImplementedError as error:
+        expected = f"no view, which pyarrow reads from 18 on (this is {pa.__version__})"
+        raise _refused(name, array.type, expected) from error
     return binary.take(array.indices) if is_dictionary else binary
 
 

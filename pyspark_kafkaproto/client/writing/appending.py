@@ -25,6 +25,7 @@ from pyspark_kafkaproto.client.writing.picking import (
     own_partitions,
     partition_column,
     rows_but,
+    size_bytes_of,
 )
 from pyspark_kafkaproto.client.writing.plain import record_at, to_arrow
 from pyspark_kafkaproto.client.writing.queues import PartitionQueue
@@ -157,7 +158,7 @@ class Appending:
         placed = target.placement.place(
             columns,
             own_partitions(batch),
-            batch.nbytes // batch.num_rows,
+            size_bytes_of(batch) // batch.num_rows,
             len(target.topic.partitions),
             target.led,
         )

@@ -11,7 +11,7 @@ import time
 from array import array
 from typing import TYPE_CHECKING
 
-from pyspark_kafkaproto.client.writing.picking import FIELDS
+from pyspark_kafkaproto.client.writing.picking import FIELDS, size_bytes_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,7 +55,7 @@ class Coalescing:
         now = time.monotonic()
         is_seldom = now - self._last_at >= self._most_s
         self._last_at = now
-        kind, size_bytes = (batch.schema, timestamp_column), batch.nbytes
+        kind, size_bytes = (batch.schema, timestamp_column), size_bytes_of(batch)
         due = [] if kind == self._kind else self.take()
         if not self._held and (is_seldom or self._is_enough(batch.num_rows, size_bytes)):
             return [*due, (batch, timestamp_column)]

@@ -90,6 +90,16 @@ def _without_views(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
+def size_bytes_of(batch: pa.RecordBatch) -> int:
+    """What its rows take in memory; of views, as older pyarrow has it, all that is behind them."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    try:
+        return int(batch.nbytes)
+    except pa.ArrowTypeError:
+        return int(batch.get_total_buffer_size())
+
+
 def check_columns(batch: pa.RecordBatch, timestamp_column: str | None) -> None:
     """Refuse a batch without values: a name misspelt would make a tombstone of each row.
 
