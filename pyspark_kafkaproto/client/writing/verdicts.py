@@ -68,6 +68,12 @@ _ADVICE = {
     "(enable.idempotence=false)",
 }
 
+# Where a broker says neither why nor which record: what a sound batch may meet.
+_ADVICE_UNSAID = {
+    INVALID_RECORD: "no reason given: the broker's log has one; perhaps a record of a compressed "
+    "batch is larger than the topic's max.decompressed.message.bytes (Kafka 4.4): raise that, or "
+    "make it smaller",
+}
 
 # What a try may end with.
 Failure = BrokerError | ConnectionFailed | DeadlineExceeded
@@ -95,6 +101,8 @@ def verdict_on(
     code = data.error_code
     batch.may_be_written |= code not in _NOT_APPENDED
     text = "; ".join(filter(None, (data.error_message, _ADVICE.get(code))))
+    if not text and not data.record_errors:
+        text = _ADVICE_UNSAID.get(code, "")
     error = BrokerError(code, "Produce", f"{queue.partition}, {batch}", text)
     is_told_apart = queue.identity.is_idempotent and code in _ABOUT_RECORDS | _ABOUT_THE_PRODUCER
     is_old = is_told_apart and queue.is_passed(batch) and batch.may_be_written

@@ -86,6 +86,22 @@ def test_records_that_a_witness_must_not_have_end_the_write():
 
 
 @pytest.mark.parametrize(
+    "said",
+    [
+        {},
+        {"error_message": "no key"},
+        {"record_errors": (ProduceResponse.Topic.Partition.RecordError(batch_index=0),)},
+    ],
+    ids=["nothing", "why", "which"],
+)
+def test_a_record_that_is_too_large_decompressed_is_guessed_where_the_broker_says_nothing(said):
+    """So do brokers of Kafka 4.4, whose log alone has the size and the limit."""
+    told = ProduceResponse.Topic.Partition(index=0, error_code=INVALID_RECORD, **said)
+    _, error = verdict_on(queue_of(), SENT, told)
+    assert ("max.decompressed.message.bytes" in str(error)) is (not said)
+
+
+@pytest.mark.parametrize(
     ("is_transactional", "told"),
     [(False, "the write cannot go on"), (True, "the transaction cannot go on; abort it")],
 )
