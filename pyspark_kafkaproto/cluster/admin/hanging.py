@@ -39,7 +39,8 @@ from pyspark_kafkaproto.messages.write_txn_markers import (
 _COORDINATORS = "__transaction_state"  # leads a partition of it who coordinates what is kept there
 # What a leader that remembers none has seen of coordinators: not more than any epoch there is.
 _LEAST_COORDINATOR_EPOCH = 0
-# Coordinators of Kafka 4.3.0 let go of a partition without a leader, and say that it is committed.
+# Coordinators of Kafka 4.3.0 and 4.4.0 let go of a partition without a leader, and say that it is
+# committed.
 _COMMITTED = frozenset({"PrepareCommit", "CompleteCommit"})
 _SHOWN = 10
 _ADVICE: Mapping[int, str] = {
@@ -226,8 +227,8 @@ def _committed(
     return LocalProtocolError(
         f"the transaction in {partition} from offset {start_offset} on is {owner.state} at the "
         f"coordinator of transactional id {name!r}: its records there may be acknowledged, as "
-        "coordinators of Kafka 4.3.0 write no marker where nobody leads (KAFKA-20734). Let "
-        f"{name!r} commit a transaction with records in {partition}, which shows these, too; "
+        "coordinators of Kafka 4.3.0 and 4.4.0 write no marker where nobody leads (KAFKA-20734). "
+        f"Let {name!r} commit a transaction with records in {partition}, which shows these, too; "
         "aborted they are lost (even_if_live, --even-if-live). On brokers before 3.6, or without "
         "transaction.partition.verification.enable, they may be late ones of a transaction that "
         "was aborted before: that commit would show these, and --even-if-live is right"

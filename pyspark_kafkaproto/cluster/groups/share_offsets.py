@@ -76,8 +76,8 @@ def fetch_share_offsets(
 ) -> dict[str, _Starts]:
     """Where each group is in each partition that it knows of; None where it has not begun.
 
-    All partitions are asked for, never some: a broker (4.3) that is asked for one that there is
-    not never answers.
+    All partitions are asked for, never some: a broker (4.3, 4.4) that is asked for one that
+    there is not never answers.
 
     Args:
         router: whom to ask.

@@ -54,9 +54,9 @@ _ADVICE: Final = {
     GROUP_MAX_SIZE_REACHED: "the group has as many members as the brokers' group.consumer.max.size "
     "allows",
     # Its own trouble: such a group has no assignor yet, by which its members would be read.
-    UNKNOWN_SERVER_ERROR: "the broker's log says why. So do brokers of 4.3 answer while a group of "
-    "the classic protocol waits for its first generation (group.initial.rebalance.delay.ms): make "
-    "the consumer anew after that",
+    UNKNOWN_SERVER_ERROR: "the broker's log says why. So do brokers of 4.3 and 4.4 answer while a "
+    "group of the classic protocol waits for its first generation "
+    "(group.initial.rebalance.delay.ms): make the consumer anew after that",
     UNRELEASED_INSTANCE_ID: "a member with our group.instance.id is alive, or was until a moment "
     "ago: it is believed dead after the brokers' group.consumer.session.timeout.ms",
     UNSUPPORTED_ASSIGNOR: "group.remote.assignor is to be one of the brokers' "

@@ -102,7 +102,7 @@ def test_a_refusal_of_what_is_asked_is_the_end(filled, coordinator, member_of, p
 
 
 def test_an_error_of_the_brokers_own_says_what_to_do(filled, heartbeats, incremental_of):
-    """So do those of 4.3 answer where classic members wait for their first generation."""
+    """So do those of 4.3 and 4.4 answer where classic members wait for their first generation."""
     filled.on("ConsumerGroupHeartbeat", beat_refused(-1))
     consumer = incremental_of()
     for _ in range(2):  # as in Java that is the end

@@ -257,7 +257,7 @@ def test_one_that_a_coordinator_will_end_is_refused_unless_meant(brokers, kafka,
 
 @pytest.mark.parametrize("state", ["PrepareCommit", "CompleteCommit"])
 def test_one_that_is_committed_is_not_dropped_unless_meant(brokers, kafka, state):
-    """Kafka 4.3.0 writes no marker where nobody leads, and says that all is done."""
+    """Kafka 4.3.0 and 4.4.0 write no marker where nobody leads, and say that all is done."""
     brokers.on(PRODUCERS, told(opened(7)))
     known(brokers, 1, state=state)
     brokers.on(MARKERS, marked())
