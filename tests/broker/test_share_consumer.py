@@ -15,6 +15,7 @@ import pytest
 
 from pyspark_kafkaproto import (
     Acknowledge,
+    Consumer,
     KafkaCluster,
     Producer,
     ProducerRecord,
@@ -304,6 +305,41 @@ def test_what_is_released_comes_again_and_what_is_rejected_does_not(
     assert set(ours.commit().values()) == {None}
     assert ours.poll(0.5) is None
     wait_for_no_lag(kafka, broker, group)
+
+
+def test_what_is_rejected_or_given_up_is_a_dead_letter_of_the_broker_s(
+    broker, kafka, group, single, explicit, new_name
+):
+    """Of Kafka 4.4, with share.version 2: members need not know of it."""
+    letters = make_topic(kafka, new_name("dlq."), 1)
+    enable = ConfigChange("errors.deadletterqueue.group.enable", "true")
+    kafka.alter_configs({ConfigResource("topic", letters): [enable]})
+    ends = ConfigChange("share.delivery.count.limit", "2")
+    names = ConfigChange("errors.deadletterqueue.topic.name", letters)
+    kafka.alter_configs({ConfigResource("group", group): [names, ends]})
+    write(broker, single, ["a", "b"], partition=0)
+    ours = explicit(group, single)
+    assert rows_of(next_batch(ours)) == [("a", 1), ("b", 1)]
+    ours.acknowledge(Acknowledge.RELEASE, (single, 0), 0)
+    ours.acknowledge(Acknowledge.REJECT, (single, 0), 1)
+    assert rows_of(next_batch(ours)) == [("a", 2)]
+    ours.acknowledge(Acknowledge.RELEASE)
+    assert ours.commit() == {TopicPartition(single, 0): None}
+    found = []
+    with Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "group.id": new_name("reads"),
+            "auto.offset.reset": "earliest",
+        },
+        {letters},
+    ) as reader:
+        while len(found) < 2:
+            found += next_batch(reader).to_pylist()
+    told = [{item["key"]: item["value"] for item in row["headers"]} for row in found]
+    which = sorted((item["__dlq.errors.offset"], item["__dlq.errors.topic"]) for item in told)
+    assert which == [(b"0", single.encode()), (b"1", single.encode())]
+    assert {row["value"] for row in found} == {None}
 
 
 def test_markers_and_what_is_aborted_come_to_nobody(broker, kafka, group, topic, new_name, member):

@@ -39,7 +39,8 @@ def data_loss(condition: str, text: str, config: ClientConfig) -> DataLoss:
 
 
 # How long a leader has to say that a log ends before a position, where that fails the read: one of
-# the past takes itself for the leader for 0.3 s (Kafka 4.3, 4.4), and the log for as short as it was.
+# the past takes itself for the leader for 0.3 s (Kafka 4.3; 0.1 s with 4.4), and the log for as
+# short as it was.
 _BELIEVED_S = 1.0
 
 
