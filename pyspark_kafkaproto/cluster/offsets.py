@@ -7,7 +7,11 @@ from typing import NamedTuple, TypeVar
 
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.cluster.topology import TopicPartition, by_topic
-from pyspark_kafkaproto.error_codes import LEADER_NOT_AVAILABLE, UNSUPPORTED_FOR_MESSAGE_FORMAT
+from pyspark_kafkaproto.error_codes import (
+    INVALID_RECORD,
+    LEADER_NOT_AVAILABLE,
+    UNSUPPORTED_FOR_MESSAGE_FORMAT,
+)
 from pyspark_kafkaproto.errors import BrokerError, RemoteProtocolError
 from pyspark_kafkaproto.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from pyspark_kafkaproto.messages.offset_for_leader_epoch import (
@@ -25,6 +29,8 @@ _NO_OFFSET = -1
 _KNOWS_MAX_TIMESTAMP = 7
 _READ_COMMITTED = 1
 _ADVICE = {
+    INVALID_RECORD: "perhaps a record of a compressed batch is larger than the topic's "
+    "max.decompressed.message.bytes (Kafka 4.4): raise that, or give an offset in place of a time",
     UNSUPPORTED_FOR_MESSAGE_FORMAT: "the topic's message.format.version is older than 0.10, whose "
     "records have no timestamps: give an offset in place of a time",
 }

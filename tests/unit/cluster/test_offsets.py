@@ -76,6 +76,17 @@ def test_a_topic_of_the_oldest_format_has_no_times_and_that_is_told(brokers, kaf
         kafka.get_leader_offsets({FIRST, SECOND}, timestamp)
 
 
+def test_a_record_that_is_too_large_decompressed_to_look_by_time_is_told(brokers, kafka):
+    """Brokers of Kafka 4.4 open compressed batches for it, and say just the code."""
+    topic = ListOffsetsResponse.Topic(
+        name="orders", partitions=(P(partition_index=0, error_code=87),)
+    )
+    brokers.on("ListOffsets", ListOffsetsResponse(topics=(topic,)))
+    told = r"orders-0 .* INVALID_RECORD \(87\): .*max.decompressed.message.bytes.*an offset"
+    with pytest.raises(BrokerError, match=told):
+        kafka.get_leader_offsets({FIRST}, 1_700_000_000_000)
+
+
 def test_an_error_without_a_name_is_no_last_word(brokers, kafka):
     """As of a broker whose tiered storage does not answer: Java's client asks again, too."""
     refused = P(partition_index=1, error_code=-1)
