@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from pyspark_kafkaproto.cluster import KafkaCluster
+from pyspark_kafkaproto.error_codes import ERROR_CODES
 from pyspark_kafkaproto.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from pyspark_kafkaproto.messages.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -183,8 +184,12 @@ class StreamsMember:
         request = StreamsGroupHeartbeatRequest(
             group_id=self._group, member_id=self.member_id, member_epoch=epoch, **fields
         )
-        answer = self._connection.request(request, Deadline.after(30))
-        assert answer.error_code == 0, answer.error_message
+        deadline = Deadline.after(30)
+        # A fresh broker's coordinator loads its log at first.
+        while (answer := self._connection.request(request, deadline)).error_code:
+            assert ERROR_CODES[answer.error_code].is_retriable, answer
+            deadline.check(f"a coordinator that takes a heartbeat: {answer}")
+            time.sleep(0.1)
         return answer
 
 
