@@ -90,7 +90,7 @@ def upgrade(
     \b
     Examples:
       kafkaproto features upgrade metadata.version=4.4 --validate-only
-      kafkaproto features upgrade metadata.version=30 transaction.version=2
+      kafkaproto features upgrade metadata.version=33 transaction.version=2
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     wanted = _parse(levels)
     if not validate_only:

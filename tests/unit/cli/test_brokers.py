@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
+from pyspark_kafkaproto.cluster.admin.features import METADATA_VERSION, level_of_release
+from pyspark_kafkaproto.devbroker import DEFAULT_VERSION
 from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
 from pyspark_kafkaproto.messages.unregister_broker import UnregisterBrokerResponse
 from pyspark_kafkaproto.messages.update_features import UpdateFeaturesResponse
@@ -87,6 +90,16 @@ def test_features_are_listed_and_changed(brokers, command, rows):
     for wrong in ("group.version=x", "group.version=4.3", "metadata.version=4.3-IV9"):
         assert command("features", "upgrade", wrong).exit_code == 2
     assert command("features", "upgrade", "group.version=99999").exit_code == 2
+
+
+@pytest.mark.parametrize("words", [["features"], ["features", "upgrade"]])
+def test_examples_of_upgrades_name_no_level_below_that_of_a_new_cluster(command, words):
+    """The dev broker's, which would refuse it as a downgrade."""
+    shown = command(*words, "--help").stdout
+    newest = level_of_release(METADATA_VERSION, DEFAULT_VERSION)
+    for level in re.findall(r"features upgrade .*metadata\.version=(\S+)", shown):
+        assert (level_of_release(METADATA_VERSION, level) or int(level)) == newest
+    assert "metadata.version=" in shown
 
 
 @pytest.mark.slow
