@@ -327,6 +327,20 @@ def test_dictionaries_of_what_arrow_does_not_decode(kind):
     assert written(arrow_batch(value=value)) == encode_batch(expected)
 
 
+class Views:
+    """Strings as pyarrow 17 has them: nobody makes anything else of them."""
+
+    type = pa.string_view()
+
+    def cast(self, kind):
+        raise pa.ArrowNotImplementedError(f"Unsupported cast from string_view to {kind}")
+
+
+def test_views_that_arrow_cannot_read_are_refused_by_name():
+    with pytest.raises(ConfigError, match=r"key string_view.*key has to be no view.* from 18 on"):
+        arrow.as_binary(Views(), "key")
+
+
 @pytest.mark.long
 def test_a_dictionary_whose_rows_are_more_than_32_bits_can_count():
     """Two gigabytes of memory: of less no offset is too large."""

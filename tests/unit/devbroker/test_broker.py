@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("fake_java", "fake_kafka")
 
 @pytest.fixture
 def data_dir(tmp_path):
-    folder = tmp_path / "data"
+    folder = tmp_path / "its data"
     yield folder
     if running := find_running(folder):
         running.stop()
@@ -224,7 +224,8 @@ def test_a_detached_broker_outlives_its_starter_and_is_used_by_the_next(data_dir
         assert used.bootstrap_servers == address
     assert find_running(data_dir) == found  # it was not ours to stop
     with pytest.raises(
-        DevBrokerFailed, match=r"\(another num.partitions\).*kafkaproto devbroker stop"
+        DevBrokerFailed,
+        match=r"\(another num.partitions\).*kafkaproto devbroker stop --data-dir '.*/its data'",
     ):
         DevBroker(data_dir, properties={"num.partitions": "3"}).start()
     with pytest.raises(DevBrokerFailed, match=r"\(nodes 1, not 3\)"):
