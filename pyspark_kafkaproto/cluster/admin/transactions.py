@@ -18,6 +18,7 @@ from pyspark_kafkaproto.cluster.transactions import (
     describe_transactions,
     refusal,
 )
+from pyspark_kafkaproto.error_codes import INVALID_TRANSACTION_TIMEOUT
 from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
 from pyspark_kafkaproto.messages.init_producer_id import (
     InitProducerIdRequest,
@@ -25,8 +26,9 @@ from pyspark_kafkaproto.messages.init_producer_id import (
 )
 
 # Nobody writes with what fencing gives, but the coordinator waits no longer than this for the
-# replicas of its own log: with less it answers COORDINATOR_NOT_AVAILABLE where they are slow.
-_FENCING_TIMEOUT_MS = min(TIMEOUTS_MS)
+# replicas of its own log: with less it answers COORDINATOR_NOT_AVAILABLE where they are slow. Where
+# the broker's transaction.max.timeout.ms is shorter, what every broker allows.
+_FENCING_TIMEOUTS_MS = (min(TIMEOUTS_MS), 1)
 
 
 def describe_with_coordinators(
@@ -77,10 +79,23 @@ def fence_producers(router: Router, transactional_ids: Collection[str]) -> dict[
     check_set("transactional_ids", transactional_ids, "transactional id")
     with nothing_done_yet():
         describe_transactions(router, transactional_ids)
+    for wanted_ms in _FENCING_TIMEOUTS_MS:
+        try:
+            return _fence(router, transactional_ids, wanted_ms)
+        except BrokerError as error:
+            if error.code != INVALID_TRANSACTION_TIMEOUT:
+                raise
+            refused = error
+    raise refused
+
+
+def _fence(
+    router: Router, transactional_ids: Collection[str], timeout_ms: int
+) -> dict[str, Writer]:
     question: Question[str, Writer] = Question(
         "fence producers",
         lambda part: InitProducerIdRequest(
-            transactional_id=part[0], transaction_timeout_ms=_FENCING_TIMEOUT_MS
+            transactional_id=part[0], transaction_timeout_ms=timeout_ms
         ),
         lambda answer, part: {part[0]: _fenced(answer, part[0])},
         cut(1),

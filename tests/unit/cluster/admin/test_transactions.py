@@ -13,6 +13,7 @@ from pyspark_kafkaproto.messages.list_transactions import ListTransactionsRespon
 
 LIST, DESCRIBE, INIT = "ListTransactions", "DescribeTransactions", "InitProducerId"
 _CONCURRENT, _NOT_FOUND, _NO_RIGHT, _NO_PATTERN, _NOT_AVAILABLE = 51, 105, 53, 128, 15
+_TOO_LONG = 50
 State = DescribeTransactionsResponse.TransactionState
 
 
@@ -152,6 +153,19 @@ def test_fencing_leaves_replicas_of_the_log_of_transactions_time_to_follow(broke
     brokers.on(INIT, answer)
     assert kafka.fence_producers({"p"}) == {"p": Writer("p", 7, 3)}
     assert len(brokers.asked(INIT)) == 1
+
+
+def test_fencing_asks_for_less_where_the_brokers_allow_no_transaction_as_long(brokers, kafka):
+    """`transaction.max.timeout.ms` may be less than replicas are to have."""
+
+    def answer(call):
+        if call.request.transaction_timeout_ms > 5_000:
+            return InitProducerIdResponse(error_code=_TOO_LONG)
+        return InitProducerIdResponse(producer_id=7, producer_epoch=3)
+
+    brokers.on(DESCRIBE, described())
+    brokers.on(INIT, answer)
+    assert kafka.fence_producers({"p"}) == {"p": Writer("p", 7, 3)}
 
 
 def test_who_may_not_be_fenced_is_named_and_the_others_are_told(brokers, kafka):
