@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from pyspark.sql.types import (
     ArrayType,
@@ -91,7 +92,7 @@ def checked_schema(schema: StructType, damaged_column: str | None = None) -> Str
             )
         if field.dataType not in _allowed_types(field.name):
             given = field.dataType.simpleString()
-            names = _names(field.name)
+            names = _names(_allowed_types(field.name))
             inside = ", and what is inside nullable, too" if given in names else ""
             expected = f"expected {' or '.join(names)}{inside}"
             raise ConfigError("schema", f"{field.name} {given}", expected)
@@ -107,8 +108,7 @@ def _named_type(option: str, text: str, name: str, kind: str, kinds: list[DataTy
     for allowed in kinds:
         if _AROUND_MARKS.sub(r"\1", kind) in {allowed.simpleString(), allowed.typeName()}:
             return allowed
-    names = " or ".join(allowed.simpleString() for allowed in kinds)
-    raise ConfigError(option, text, f"column {name} is {names}, not {kind}")
+    raise ConfigError(option, text, f"column {name} is {' or '.join(_names(kinds))}, not {kind}")
 
 
 def _allowed_types(name: str) -> list[DataType]:
@@ -116,9 +116,9 @@ def _allowed_types(name: str) -> list[DataType]:
     return [_TYPES[name], StringType()] if name in _AS_TEXT else [_TYPES[name]]
 
 
-def _names(name: str) -> list[str]:
-    return [kind.simpleString() for kind in _allowed_types(name)]
+def _names(kinds: Iterable[DataType]) -> list[str]:
+    return [kind.simpleString() for kind in kinds]
 
 
 def _allowed() -> str:
-    return ", ".join(f"{name} {' or '.join(_names(name))}" for name in _TYPES)
+    return ", ".join(f"{name} {' or '.join(_names(_allowed_types(name)))}" for name in _TYPES)

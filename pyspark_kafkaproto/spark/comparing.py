@@ -83,14 +83,16 @@ class Comparison:
         """The fastest run of Spark's own connector."""
         return self._fastest(SOURCES[1])
 
+    def _runs(self, source: str) -> list[Side]:
+        return [side for side in self.sides if side.source == source]
+
     def _fastest(self, source: str) -> Side:
-        runs = [side for side in self.sides if side.source == source]
+        runs = self._runs(source)
         return min(runs, key=lambda side: side.seconds, default=Side(source, {}, 0.0))
 
     def found(self, source: str, item: TopicPartition) -> list[Digest | None]:
         """Each different thing that the source's runs read of a partition; None is no rows."""
-        runs = (side for side in self.sides if side.source == source)
-        return list(dict.fromkeys(side.digests.get(item) for side in runs))
+        return list(dict.fromkeys(side.digests.get(item) for side in self._runs(source)))
 
     @property
     def differing(self) -> list[TopicPartition]:

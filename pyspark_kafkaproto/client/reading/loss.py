@@ -200,9 +200,9 @@ class LossPolicy:
             earliest = bounds.of(partition, EARLIEST_TIMESTAMP)
             latest = bounds.of(partition, LATEST_TIMESTAMP)
         except BrokerError as error:
-            if error.code != UNKNOWN_TOPIC_OR_PARTITION or self._has_stalled(progress):
+            if not self._is_news(error, progress):
                 raise
-            return  # deleted meanwhile, it seems: whoever looks for its leader hears of it
+            return
         if earliest <= progress.position <= latest:  # leaders that change lag for a moment
             self.wait_or_give_up(progress, bounds)
             return
@@ -233,10 +233,9 @@ class LossPolicy:
         try:
             self._give_up(progress, bounds)
         except BrokerError as error:
-            within_s = 2 * self._router.config.request_timeout_s
-            if error.code != UNKNOWN_TOPIC_OR_PARTITION or self._has_stalled(progress, within_s):
+            # It has stood still for that time once, or there would be nothing to give up.
+            if not self._is_news(error, progress, 2 * self._router.config.request_timeout_s):
                 raise
-            # As in `reset`: who looks for its leader next hears of it.
 
     def _give_up(self, progress: RangeProgress, bounds: Bounds) -> None:
         timeout_s = self._router.config.request_timeout_s
@@ -265,6 +264,13 @@ class LossPolicy:
                 "transactions list` shows whose it is",
                 self._router.config.request_timeout_s,
             )
+
+    def _is_news(
+        self, error: BrokerError, progress: RangeProgress, within_s: float | None = None
+    ) -> bool:
+        """Whether the topic seems to be deleted by now: who looks for its leader hears of it."""
+        is_away = error.code == UNKNOWN_TOPIC_OR_PARTITION
+        return is_away and not self._has_stalled(progress, within_s)
 
     def _has_stalled(self, progress: RangeProgress, within_s: float | None = None) -> bool:
         """Whether it has stood still for so long, this time included; None: request.timeout.ms."""

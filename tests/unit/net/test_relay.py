@@ -2,6 +2,7 @@
 
 import errno
 import queue
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
@@ -13,40 +14,40 @@ from pyspark_kafkaproto.net.relay import FrameStream, Listener
 from pyspark_kafkaproto.net.transport import Endpoint, open_socket
 
 
-@pytest.mark.parametrize("sent", [b"", b"\0\0", b"\0\0\0\x04ab"])
-def test_a_stream_may_end_anywhere(sent):
-    served = queue.SimpleQueue()
-    listener = Listener("127.0.0.1", 0, served.put)
+@contextmanager
+def stream_of(sent):
+    """The stream of a client that has sent this and is gone, and both addresses as it knew them."""
+    streams = queue.SimpleQueue()
+    listener = Listener("127.0.0.1", 0, streams.put)
     listener.start()
     with open_socket(listener.endpoint, Deadline.after(5)) as client:
-        stream = served.get(timeout=5)
-        here = Endpoint(*client.getsockname())
-        client.sendall(b"\0\0\0\x04four" + sent)
+        stream = streams.get(timeout=5)
+        there = Endpoint(*client.getsockname())
+        client.sendall(sent)
     try:
-        assert (stream.here, stream.there) == (listener.endpoint, here)
-        assert stream.receive() == b"four"
-        assert stream.receive() is None
+        yield stream, (listener.endpoint, there)
     finally:
         stream.close()
         listener.close()
+
+
+@pytest.mark.parametrize("sent", [b"", b"\0\0", b"\0\0\0\x04ab"])
+def test_a_stream_may_end_anywhere(sent):
+    with stream_of(b"\0\0\0\x04four" + sent) as (stream, addresses):
+        assert (stream.here, stream.there) == addresses
+        assert stream.receive() == b"four"
+        assert stream.receive() is None
 
 
 @pytest.mark.parametrize(
     "first", [b"\x16\x03\x01\x02", b"\x15\x03\x03\x00"], ids=["hello", "alert"]
 )
 def test_tls_is_told_from_a_frame(first):
-    served = queue.SimpleQueue()
-    listener = Listener("127.0.0.1", 0, served.put)
-    listener.start()
-    with open_socket(listener.endpoint, Deadline.after(5)) as client:
-        stream = served.get(timeout=5)
-        client.sendall(first)
-    try:
-        with pytest.raises(RemoteProtocolError, match="TLS: only plaintext can be recorded"):
-            stream.receive()
-    finally:
-        stream.close()
-        listener.close()
+    with (
+        stream_of(first) as (stream, _),
+        pytest.raises(RemoteProtocolError, match="TLS: only plaintext can be recorded"),
+    ):
+        stream.receive()
 
 
 def test_a_listener_without_descriptors_waits_for_some(monkeypatch):

@@ -105,30 +105,23 @@ class Refusing:
 
 
 @pytest.mark.parametrize("fail", [True, False])
+@pytest.mark.parametrize(
+    ("call", "waits_s"),
+    # What does not come is given up once it has waited for that long: it waits as long again.
+    [(LossPolicy.reset, (0, 29)), (LossPolicy.wait_or_give_up, (0, 30, 29))],
+)
 def test_a_topic_that_cannot_be_asked_for_its_bounds_is_told_by_what_looks_for_its_leader(
-    progress, clock, fail
+    progress, clock, fail, call, waits_s
 ):
     """Once it stands still for longer the topic is there, and it is the answer that is wrong."""
     chosen = policy(fail=fail)
-    for away_s in (0, 29):
+    for away_s in waits_s:
         clock.now += away_s
-        chosen.reset(progress, Refusing(UNKNOWN_TOPIC_OR_PARTITION))
+        call(chosen, progress, Refusing(UNKNOWN_TOPIC_OR_PARTITION))
         assert (progress.position, progress.report.passed_over) == (10, 0)
     clock.now += 1
     with pytest.raises(BrokerError, match="UNKNOWN_TOPIC_OR_PARTITION"):
-        chosen.reset(progress, Refusing(UNKNOWN_TOPIC_OR_PARTITION))
-
-
-@pytest.mark.parametrize("fail", [True, False])
-def test_what_does_not_come_waits_as_long_again_for_who_looks_for_its_leader(progress, clock, fail):
-    chosen = policy(fail=fail)
-    for away_s in (0, 30, 29):
-        clock.now += away_s
-        chosen.wait_or_give_up(progress, Refusing(UNKNOWN_TOPIC_OR_PARTITION))
-        assert (progress.position, progress.report.passed_over) == (10, 0)
-    clock.now += 1
-    with pytest.raises(BrokerError, match="UNKNOWN_TOPIC_OR_PARTITION"):
-        chosen.wait_or_give_up(progress, Refusing(UNKNOWN_TOPIC_OR_PARTITION))
+        call(chosen, progress, Refusing(UNKNOWN_TOPIC_OR_PARTITION))
 
 
 def test_bounds_that_are_refused_are_told_at_once(progress, clock):
