@@ -32,12 +32,18 @@ class CutOffs:
     def __init__(self, cluster: KafkaCluster) -> None:
         self._cluster = cluster
         self._epochs: dict[TopicPartition, int] = {}  # of what is read or told, and lately was
+        self._last: Mapping[TopicPartition, int] | None = None  # None: the next look is to be made
         self.learn()
 
     def learn(self) -> None:
         """Take the ends that were told last for those of the last look."""
-        self._last = self._cluster.end_epochs
-        self._epochs |= self._last
+        told = self._last = self._cluster.end_epochs
+        self._epochs |= told
+
+    def recall(self, epochs: Mapping[TopicPartition, int]) -> None:
+        """Take what was told before this object was there for the last look at those."""
+        self._epochs = self._epochs | dict(epochs)
+        self._last = None
 
     def find(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Where logs were cut off below `positions` since the last look.
@@ -58,7 +64,7 @@ class CutOffs:
                 raise
             return {}
         self.learn()
-        self._forget_others(positions.keys() | self._last.keys())
+        self._forget_others(positions.keys() | self._cluster.end_epochs.keys())
         return found
 
     def _forget_others(self, kept: Collection[TopicPartition]) -> None:

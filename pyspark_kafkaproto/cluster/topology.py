@@ -20,6 +20,7 @@ from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.metadata import MetadataResponse
 from pyspark_kafkaproto.net import Endpoint
 from pyspark_kafkaproto.wire.declaration import NO_ID
+from pyspark_kafkaproto.wire.ids import id_of, id_text
 
 
 class TopicPartition(NamedTuple):
@@ -188,6 +189,16 @@ def made_again(before: Mapping[str, bytes], now: Mapping[str, bytes]) -> list[st
     What is known of one side alone says nothing.
     """
     return [name for name, found in now.items() if found != before.get(name, found)]
+
+
+def topic_id_text(topic_id: bytes) -> str:
+    """A topic's id as Kafka's tools print it."""
+    return id_text(topic_id)
+
+
+def topic_id_of(text: str) -> bytes | None:
+    """The id that `topic_id_text` shows so; None where it is none."""
+    return id_of(text)
 
 
 def _unknown(subject: str, advice: str) -> BrokerError:

@@ -307,6 +307,18 @@ OPTIONS: tuple[Option, ...] = (
         is_ours=True,
     ),
     Option(
+        "findLossBetweenRuns",
+        read_boolean,
+        False,
+        "Keep in the checkpoint, beside the offsets, which logs they are of: the ids of topics and "
+        "the epochs of leaders, from the next batch on. A query that is started again then finds "
+        "out that a topic was deleted and made again meanwhile, or a log cut off (an unclean "
+        "election), however far it has grown since: a loss, as failOnDataLoss says. Otherwise that "
+        "shows only while it is shorter than before.",
+        uses=Use.STREAM,
+        is_ours=True,
+    ),
+    Option(
         "failOnDataLoss",
         read_boolean,
         True,

@@ -6,14 +6,22 @@ What was read is gone then, and other records come at its offsets (KIP-320).
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import NamedTuple
 
 import pytest
+from pyspark.sql.streaming.datasource import ReadMaxRows
+from pyspark.sql.types import StructType
 
 from pyspark_kafkaproto import Consumer
 from pyspark_kafkaproto.client import ReadTask
 from pyspark_kafkaproto.cluster import NewTopic
 from pyspark_kafkaproto.errors import BrokerError, DataLoss
+from pyspark_kafkaproto.spark.options import lowered
+from pyspark_kafkaproto.spark.stream.limited import LimitedStreamReader
+from pyspark_kafkaproto.spark.stream.offsets import StreamOffsets
+from pyspark_kafkaproto.spark.stream.options import parse_stream_options
+from pyspark_kafkaproto.spark.stream.reader import KafkaStreamReader
 from tests.fault.conftest import configs, wait_for_replicas
 from tests.fault.reading import LENIENT, Reading, places_of, plan
 from tests.fault.writing import wait_for_end, write
@@ -29,13 +37,16 @@ AFTER = 4000  # written by the other one, at the offsets of those lost and beyon
 class CutOff(NamedTuple):
     """Two reads that were half way through when the log was cut off below their positions.
 
-    `member` opens a consumer of a group that had committed beyond that as well.
+    `member` opens a consumer of a group that had committed beyond that as well; `stream` a stream's
+    source, of which a checkpoint has `logged`.
     """
 
     task: ReadTask
     strict: Reading
     lenient: Reading
     member: Callable[[str], Consumer]
+    stream: Callable[..., KafkaStreamReader]
+    logged: StreamOffsets
 
 
 @pytest.fixture(scope="module")
@@ -55,18 +66,26 @@ def cut_off(trio, kafka, new_name):
         group = {"group.id": name, "auto.offset.reset": reset}
         return Consumer(servers | group, {name}, columns=["offset", "value"])
 
+    def stream(**given: str) -> KafkaStreamReader:
+        servers = {"kafka.bootstrap.servers": trio.bootstrap_servers, "subscribe": name}
+        options = parse_stream_options(lowered(servers | {"findLossBetweenRuns": "true"} | given))
+        opened = LimitedStreamReader(StructType(), options)
+        streams.callback(opened.stop)
+        return opened
+
     with member("earliest") as first:
         polled_rows(first, KEPT + LOST)
         first.commit()
-    with configs(trio) as new_config:
+    with configs(trio) as new_config, ExitStack() as streams:
         readings = [Reading(task, new_config(), mode) for mode in (None, LENIENT)]
         for reading in readings:
             reading.go_on(KEPT + LOST // 2)
+        logged = stream().initialOffset()
         trio.kill(1)
         trio.restart(2)
         wait_for_end(kafka, name, KEPT)
         write(trio, name, AFTER, b"after")
-        yield CutOff(task, *readings, member)
+        yield CutOff(task, *readings, member, stream, logged)
     trio.restart(1)
     wait_for_replicas(trio, name, 2)
 
@@ -84,6 +103,17 @@ def test_a_member_that_goes_on_reads_what_was_written_since(cut_off):
         rows = polled_rows(consumer, AFTER)
     assert [offset for offset, _ in rows] == list(range(KEPT, KEPT + AFTER))
     assert all(value.startswith(b"after") for _, value in rows)
+
+
+def test_a_stream_that_goes_on_is_told_each_time_until_it_may_go_on(cut_off):
+    """By the leader epoch that was logged with the offset: the log has grown beyond it since."""
+    assert cut_off.logged[cut_off.task.ranges[0].topic] == {"0": KEPT + LOST}
+    gone = rf"PARTITION_OFFSET_CHANGED\] .*was cut off at offset {KEPT} .*up to {KEPT + LOST}, are"
+    for _ in range(2):
+        with pytest.raises(DataLoss, match=gone):
+            cut_off.stream().latestOffset(cut_off.logged, ReadMaxRows(LOST))
+    end = cut_off.stream(failOnDataLoss="false").latestOffset(cut_off.logged, ReadMaxRows(LOST))
+    assert cut_off.stream().latestOffset(end, ReadMaxRows(LOST)) == end
 
 
 def test_rows_whose_records_are_gone_are_a_loss(cut_off):

@@ -69,6 +69,12 @@ class Place:
         """(partition, offset) of each row."""
         return [(row.partition, row.offset) for row in self.rows()]
 
+    def logged(self) -> dict[str, dict[str, int]]:
+        """The offsets that the engine has logged last."""
+        last = max((self.checkpoint / "offsets").glob("[0-9]*"), key=lambda file: int(file.name))
+        offsets: dict[str, dict[str, int]] = json.loads(last.read_text().splitlines()[-1])
+        return offsets
+
     def forget_last_batch(self) -> int:
         """As a kill leaves it that comes after the batch's offsets are logged; its number."""
         last = max(int(file.name) for file in (self.checkpoint / "commits").glob("[0-9]*"))

@@ -9,6 +9,7 @@ import pytest
 from pyspark_kafkaproto import KafkaCluster, TopicPartition
 from pyspark_kafkaproto.cluster import NewTopic
 from tests.spark.streaming import (
+    NOW,
     OURS,
     SOON,
     THEIRS,
@@ -140,6 +141,26 @@ def test_topic_that_is_made_again_under_a_running_query_is_a_loss(broker, cluste
     wait_until("the first batch", lambda: is_at(running, 100), running)
     make_anew(cluster, broker, topic, 150)
     assert "KAFKA_DATA_LOSS.PARTITIONS_DELETED" in failure_of(running)
+
+
+def test_topic_made_again_between_two_runs_is_a_loss_where_its_id_was_logged(
+    broker, cluster, topic, place
+):
+    """It has grown by then. Without the ids, as by Spark's own, it is read from where it stood."""
+    given = {"subscribe": topic, "startingOffsets": "earliest"}
+    kept, usual = place("kept"), place("usual")
+    kept.run(**given, findLossBetweenRuns=True)
+    usual.run(**given)
+    make_anew(cluster, broker, topic, 150)
+    usual.run(**given)
+    assert usual.offsets() == [(0, offset) for offset in range(150)], "100 of them another topic's"
+    for trigger in (None, NOW, NOW):  # each time: nothing was logged
+        failing = kept.start(**given, trigger=trigger, findLossBetweenRuns=True)
+        assert "KAFKA_DATA_LOSS.PARTITIONS_DELETED" in failure_of(failing)
+    for _ in range(2):
+        kept.run(**given, findLossBetweenRuns=True, **LENIENT)
+        kept.run(**given, findLossBetweenRuns=True)
+    assert kept.offsets() == usual.offsets()
 
 
 def test_deleted_topic_fails_a_query_and_a_lenient_one_goes_on(

@@ -45,6 +45,12 @@ def test_recipes_do_what_the_page_says(spark, broker, new_topic, new_name, tmp_p
     assert sorted(row.value for row in rows.collect()) == numbered(0, 30)
     by_batch = spark.read.parquet(f"{tmp_path}/orders-batches/*")
     assert sorted(row.value for row in by_batch.collect()) == numbered(0, 20)
+    watchful = spark.read.parquet(f"{tmp_path}/orders-watchful-rows")
+    assert watchful.count() == 20
+    logged = (tmp_path / "orders-watchful-checkpoint" / "offsets" / "1").read_text()
+    assert re.search(
+        rf'"{topic}": ?{{"0": ?20, ?"1": ?0}}, ?"{topic}:\S{{22}}:0,0": ?{{}}}}', logged
+    )
     with KafkaCluster({"bootstrap.servers": servers}) as cluster:
         assert cluster.get_consumer_offsets(group, {TopicPartition(topic, 0)}) == {
             TopicPartition(topic, 0): 20

@@ -52,6 +52,7 @@ class LimitedStreamReader(KafkaStreamReader, SupportsTriggerAvailableNow):
         at = self._spoken.from_json(start)
         if self._start_refused is not None and not self._is_batch_0_logged:
             raise self._start_refused
+        self._recall(start)
         was_asked = self._note_asked()
         if self._is_fresh(at) and not isinstance(limit, ReadAllAvailable):
             # An empty batch 0 logs the start: after a restart it may have moved, and partitions
@@ -66,11 +67,11 @@ class LimitedStreamReader(KafkaStreamReader, SupportsTriggerAvailableNow):
         # A run that goes on is not asked before a batch is done that was logged and not finished.
         is_done = was_asked or at != self._first
         is_idle = self._note_taken(at, taken, is_done=is_done)
-        return start if is_idle else self._spoken.to_json(taken)
+        return start if is_idle else self._say(taken)
 
     def reportLatestOffset(self) -> StreamOffsets | None:  # noqa: N802 - Spark's name
         """Where partitions ended when `latestOffset` last looked."""
-        return self._spoken.to_json(self._latest) if self._latest else None
+        return self._say(self._latest) if self._latest else None
 
     @packets_with_errors()
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name

@@ -34,11 +34,14 @@ class StreamOptions:
         read: what it has in common with a batch read; its end is open.
         limits: how much a micro-batch takes.
         commit_group: the group that the source commits to.
+        logs_lineage: whether it stands beside the offsets that the engine logs which logs they are
+            of.
     """
 
     read: ReadOptions
     limits: StreamLimits
     commit_group: str | None
+    logs_lineage: bool
 
 
 def parse_stream_options(options: Mapping[str, str]) -> StreamOptions:
@@ -65,6 +68,7 @@ def parse_stream_options(options: Mapping[str, str]) -> StreamOptions:
         read=gather(options, values, Chosen("endingOffsets", Latest())),
         limits=StreamLimits(most, least, values["maxTriggerDelay"], values["maxBytesPerTrigger"]),
         commit_group=values["commitGroupId"],
+        logs_lineage=values["findLossBetweenRuns"],
     )
 
 

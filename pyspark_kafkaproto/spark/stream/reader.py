@@ -25,7 +25,7 @@ from pyspark_kafkaproto.spark.read import TaskPartition, read_partition
 from pyspark_kafkaproto.spark.shipping import shipped
 from pyspark_kafkaproto.spark.stream.available_now import AvailableNow
 from pyspark_kafkaproto.spark.stream.commits import GroupCommits
-from pyspark_kafkaproto.spark.stream.offsets import Spoken, StreamOffsets
+from pyspark_kafkaproto.spark.stream.offsets import Spoken, StreamOffsets, recalled
 from pyspark_kafkaproto.spark.stream.options import StreamOptions
 from pyspark_kafkaproto.spark.stream.planning import plan_batch
 from pyspark_kafkaproto.spark.stream.starting import (
@@ -60,6 +60,7 @@ class KafkaStreamReader(DataSourceStreamReader):
         self._first: Offsets | None = None  # where a query without a checkpoint starts
         self._start_refused: ConfigError | BrokerError | None = None
         self._is_asked = False  # whether this run has been asked where a batch ends
+        self._has_recalled = False  # whether it was told where an earlier run has been
         self._available: AvailableNow | None = None  # beyond these ends no query starts
         self._taken: Offsets | None = None  # where the batch ends that was asked for last
         self._idle_since: float | None = None
@@ -104,12 +105,14 @@ class KafkaStreamReader(DataSourceStreamReader):
                 if isinstance(error, BrokerError) and error.code != UNKNOWN_TOPIC_OR_PARTITION:
                     raise
                 self._first, self._start_refused = {}, error
-        return self._spoken.to_json(self._first)
+        return self._say(self._first)
 
     @packets_with_errors()
     def partitions(self, start: StreamOffsets, end: StreamOffsets) -> list[TaskPartition]:
         """The input partitions of the micro-batch [start, end)."""
-        return self._plan(self._spoken.from_json(start), self._spoken.from_json(end))
+        at, until = self._spoken.from_json(start), self._spoken.from_json(end)
+        self._recall(start, end)
+        return self._plan(at, until)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one input partition."""
@@ -135,6 +138,24 @@ class KafkaStreamReader(DataSourceStreamReader):
                 part.close()
 
     # What the answers have in common
+
+    def _say(self, offsets: Offsets) -> StreamOffsets:
+        """Offsets as the engine logs them."""
+        lineage = self._tail.lineage if self._options.logs_lineage else None
+        return self._spoken.to_json(offsets, lineage)
+
+    def _recall(self, *logged: StreamOffsets) -> None:
+        """Look whether logs are those that an earlier run has read, once the engine says of which.
+
+        Args:
+            logged: offsets, and later ones of the same partitions.
+
+        Raises:
+            DataLoss: they are not, and that is to fail the query.
+        """
+        if self._options.logs_lineage and not self._has_recalled:
+            self._tail.recall(*recalled(logged))
+        self._has_recalled = True
 
     def _resolve_start(self, among: Offsets | None = None) -> Offsets:
         def look() -> Offsets:

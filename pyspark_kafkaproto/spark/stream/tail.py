@@ -27,12 +27,13 @@ from pyspark_kafkaproto.spark.planning import (
     matches,
     select_partitions,
 )
+from pyspark_kafkaproto.spark.stream.offsets import Lineage
 
 _log = logging.getLogger(__name__)
 
 _TOPOLOGY_AGE_S = 1.0
-# So many topics that are gone are known by their ids, if they come again: they may come and go for
-# years.
+# So many topics, or partitions, that are gone are known, if they come again: they may come and go
+# for years.
 _MOST_GONE = 10_000
 
 Offsets = dict[TopicPartition, int]
@@ -49,12 +50,44 @@ class Tail:
         self._selected: tuple[Topology, list[TopicPartition]] | None = None
         self._looked_up_at = 0.0
         self._topic_ids: dict[str, bytes] = {}
+        self._epochs: dict[TopicPartition, int] = {}  # of the leaders that told ends
         self._cut_offs = CutOffs(self.cluster)
         self._says_probed = False
 
     def close(self) -> None:
         """Close all connections."""
         self.cluster.close()
+
+    @property
+    def lineage(self) -> Lineage:
+        """Which logs were seen, and by whom their ends were told last."""
+        return Lineage(self._topic_ids, self._epochs)
+
+    def recall(self, lineage: Lineage, read: Offsets) -> None:
+        """Look whether logs are those that an earlier run has read, if they may be others.
+
+        Args:
+            lineage: those of that run.
+            read: how far it has read those whose epochs are known.
+
+        Raises:
+            DataLoss: a topic was made again since, or a log cut off, and that is to fail the query.
+        """
+        if made_again(lineage.ids, self._topic_ids):
+            self._topology = None  # what was seen is not what was read: it is looked at again
+        self._topic_ids = self._topic_ids | dict(lineage.ids)
+        if lineage.ids:
+            self.topology()
+        others = made_again(lineage.ids, self._topic_ids)
+        epochs = {
+            item: epoch
+            for item, epoch in lineage.epochs.items()
+            if item.topic not in others and self._epochs.get(item) != epoch
+        }
+        if epochs:
+            there = self._of_those_there(epochs, self.latest)
+            self._cut_offs.recall({item: epochs[item] for item in there})
+            self.report_cut_off({item: read[item] for item in there})
 
     def topology(self, *, must_exist: bool = False) -> Topology:
         """The topics, not older than a second.
@@ -152,7 +185,7 @@ class Tail:
             fail_or_warn(
                 self._options,
                 "PARTITION_OFFSET_CHANGED",
-                f"Partition {item} was cut off at offset {end} while the query ran (an unclean "
+                f"Partition {item} was cut off at offset {end} since the query began (an unclean "
                 f"election): records that were read, up to {at[item]}, are gone, and others are "
                 "there now.",
             )
@@ -171,7 +204,13 @@ class Tail:
 
     def latest(self, partitions: Collection[TopicPartition]) -> Offsets:
         """Where each of these ends now; under read_committed, the last stable offset."""
-        return self.cluster.get_latest_leader_offsets(partitions) if partitions else {}
+        if not partitions:
+            return {}
+        before = self.cluster.end_epochs
+        found = self.cluster.get_latest_leader_offsets(partitions)
+        if self.cluster.end_epochs is not before:
+            self._epochs = with_latest(self.cluster.end_epochs, self._epochs, _MOST_GONE)
+        return found
 
     def beginnings(self, partitions: Collection[TopicPartition]) -> Offsets:
         """The first offset of each that is still there."""
@@ -283,7 +322,7 @@ class Tail:
             fail_or_warn(
                 self._options,
                 "PARTITIONS_DELETED",
-                f"Topic {name} was deleted and created again while the query ran.",
+                f"Topic {name} was deleted and created again since the query began.",
             )
         return found
 

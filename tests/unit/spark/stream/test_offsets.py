@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from pyspark_kafkaproto.cluster import TopicPartition
 from pyspark_kafkaproto.errors import ConfigError
-from pyspark_kafkaproto.spark.stream.offsets import Spoken, from_json, to_json
+from pyspark_kafkaproto.spark.stream.offsets import (
+    Lineage,
+    Spoken,
+    StreamOffsets,
+    from_json,
+    lineage_in,
+    recalled,
+    to_json,
+)
 
 
 def test_they_are_those_of_sparks_own_connector() -> None:
@@ -29,6 +37,75 @@ def test_the_same_offsets_are_the_same_text_whatever_their_order() -> None:
     assert json.dumps(to_json(one)) == json.dumps(to_json(other))
 
 
+def test_which_logs_they_are_of_stands_behind_them() -> None:
+    offsets = {TopicPartition("b", at): 7 for at in (2, 10, 9)}
+    offsets |= {TopicPartition(topic, 0): 23 for topic in ("a.b-c_d", "old", "c")}
+    ids = {"a.b-c_d": bytes(range(16)), "b": b"\xff" * 16, "not read": bytes(16)}
+    epochs = {TopicPartition("b", 10): 7, TopicPartition("b", 2): 0, TopicPartition("b", 9): -1}
+    epochs[TopicPartition("old", 0)] = 3
+
+    logged = json.loads(json.dumps(to_json(offsets, Lineage(ids, epochs))))
+
+    assert list(logged)[4:] == [
+        "a.b-c_d:AAECAwQFBgcICQoLDA0ODw",
+        "b:_____________________w:0,-,7",
+        "old::3",
+    ]
+    assert from_json(logged) == offsets
+    del ids["not read"], epochs[TopicPartition("b", 9)]
+    assert lineage_in(logged) == (ids, epochs)
+    assert recalled([logged]) == ((ids, epochs), {item: offsets[item] for item in epochs})
+
+
+def test_what_reads_like_a_mark_and_is_none_is_passed_over() -> None:
+    marks: StreamOffsets = {
+        name: {}
+        for name in ("a:x", "a:", ":", "b", "a::", "a::x", "a::1,2", "c::1", ":::", "a::-1")
+    }
+
+    for mark in marks:
+        assert lineage_in({"a": {"0": 1}, mark: {}}) == ({}, {})
+    assert from_json({"a": {"0": 1}} | marks) == {TopicPartition("a", 0): 1}
+
+
+def test_the_last_word_on_a_log_counts_and_where_it_was_read_to_by_then() -> None:
+    a, b = TopicPartition("a", 0), TopicPartition("b", 0)
+    one, other = bytes(16), bytes(range(16))
+    first = to_json({a: 1, b: 1}, Lineage({"a": one, "b": one}, {a: 5, b: 5}))
+
+    assert recalled([first, to_json({a: 2, b: 2})]) == (
+        ({"a": one, "b": one}, {a: 5, b: 5}),
+        {a: 1, b: 1},
+    )
+    assert recalled([first, to_json({a: 2, b: 2}, Lineage({"a": other}, {b: 6}))]) == (
+        ({"a": other, "b": one}, {a: 5, b: 6}),
+        {a: 1, b: 2},
+    )
+
+
+@given(
+    st.dictionaries(
+        st.builds(TopicPartition, st.sampled_from(["a", "b.c"]), st.integers(0, 12)),
+        st.tuples(st.integers(0, 2**63 - 1), st.integers(-1, 2**31 - 1)),
+    ),
+    st.dictionaries(st.sampled_from(["a", "b.c"]), st.binary(min_size=16, max_size=16)),
+)
+def test_what_is_said_of_logs_is_understood(
+    read: dict[TopicPartition, tuple[int, int]], ids: dict[str, bytes]
+) -> None:
+    offsets = {item: offset for item, (offset, _) in read.items()}
+    epochs = {item: epoch for item, (_, epoch) in read.items()}
+
+    logged = to_json(offsets, Lineage(ids, epochs))
+
+    topics = {item.topic for item in read}
+    assert from_json(logged) == offsets
+    assert lineage_in(logged) == (
+        {topic: found for topic, found in ids.items() if topic in topics},
+        {item: epoch for item, epoch in epochs.items() if epoch > -1},
+    )
+
+
 def test_offsets_and_partitions_may_be_as_large_as_kafkas() -> None:
     largest = {TopicPartition("a", 2**31 - 1): 2**63 - 1}
 
@@ -45,6 +122,7 @@ def test_offsets_and_partitions_may_be_as_large_as_kafkas() -> None:
         {"a": 3},
         {"a": [3]},
         {"a": {"x": 3}},
+        {"a:AAECAwQFBgcICQoLDA0ODw": {"0": 3}},
         {"a": {"0": "3"}},
         {"a": {"0": -1}},
         {"a": {"0": True}},
