@@ -22,7 +22,7 @@ StreamOffsets = dict[str, dict[str, int]]
 
 _EXAMPLE = '{"topicA":{"0":23,"1":42}}'
 _MOST_OFFSET = 2**63 - 1
-_MOST_PARTITION = 2**31 - 1
+_MOST_NUMBER = 2**31 - 1
 _MARK = ":"
 _UNKNOWN = "-"
 
@@ -78,7 +78,7 @@ def from_json(offsets: Any) -> dict[TopicPartition, int]:
         if not isinstance(numbers, Mapping) or (_MARK in topic and numbers):
             raise _not_ours(offsets)
         for number, offset in numbers.items():
-            if not (_is_partition(number) and _is_offset(offset)):
+            if not (_is_number(number) and _is_offset(offset)):
                 raise _not_ours(offsets)
             found[TopicPartition(topic, int(number))] = offset
     return found
@@ -97,7 +97,7 @@ def lineage_in(offsets: StreamOffsets) -> Lineage:
         told = numbers.split(",")
         if len(told) == len(partitions):
             pairs = zip(partitions, told, strict=True)
-            epochs |= {TopicPartition(topic, at): int(one) for at, one in pairs if one.isdecimal()}
+            epochs |= {TopicPartition(topic, at): int(one) for at, one in pairs if _is_number(one)}
     return Lineage(ids, epochs)
 
 
@@ -116,16 +116,17 @@ def recalled(
     epochs: dict[TopicPartition, int] = {}
     read: dict[TopicPartition, int] = {}
     for one in logged:
-        lineage, offsets = lineage_in(one), from_json(one)
+        offsets, lineage = from_json(one), lineage_in(one)
         ids |= lineage.ids
         epochs |= lineage.epochs
         read |= {item: offsets[item] for item in lineage.epochs}
     return Lineage(ids, epochs), read
 
 
-def _is_partition(text: str) -> bool:
-    is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(_MOST_PARTITION))
-    return is_number and int(text) <= _MOST_PARTITION
+def _is_number(text: str) -> bool:
+    """Whether it is that of a partition, or of an epoch."""
+    is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(_MOST_NUMBER))
+    return is_number and int(text) <= _MOST_NUMBER
 
 
 def _is_offset(value: Any) -> bool:

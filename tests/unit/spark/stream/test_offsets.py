@@ -60,7 +60,19 @@ def test_which_logs_they_are_of_stands_behind_them() -> None:
 def test_what_reads_like_a_mark_and_is_none_is_passed_over() -> None:
     marks: StreamOffsets = {
         name: {}
-        for name in ("a:x", "a:", ":", "b", "a::", "a::x", "a::1,2", "c::1", ":::", "a::-1")
+        for name in (
+            "a:x",
+            "a:",
+            ":",
+            "b",
+            "a::",
+            "a::x",
+            "a::1,2",
+            "c::1",
+            ":::",
+            "a::-1",
+            "a::" + "9" * 5000,
+        )
     }
 
     for mark in marks:
