@@ -304,6 +304,7 @@ def delete(
                 f"{', '.join(sorted(sharing))}: a share group forgets whole topics, not {text}"
             )
     partitions = find_partitions(cluster, "--topic", topics)
+    _check_begun(cluster, sharing, {item.topic for item in partitions})
     shown = ", ".join(map(str, sorted(partitions)))
     confirmed(f"Delete the offsets of {', '.join(names)} for {shown}?", is_sure=is_sure)
     with gathered(as_json=as_json) as rows:
@@ -322,6 +323,22 @@ def delete(
                 raise
             rows.extend(_forgotten_rows(name, sorted(partitions)))
             click.echo(f"deleted offsets of {name}", err=True)
+
+
+def _check_begun(cluster: KafkaCluster, groups: Collection[str], topics: Collection[str]) -> None:
+    """Refuse, as Kafka's own tool does, topics that one of these share groups has nothing of."""
+    there = {
+        group: cluster.delete_share_group_offsets(group, topics, dry_run=True)
+        for group in sorted(groups)
+    }
+    missing = [
+        f"group {group}, topic {topic}"
+        for group, own in there.items()
+        for topic in sorted(set(topics) - own)
+    ]
+    if missing:
+        text = f"{'; '.join(missing)}: there is no offset information to delete"
+        raise click.ClickException(f"{text} (kafkaproto groups offsets shows what there is)")
 
 
 def _done(

@@ -184,10 +184,18 @@ class GroupWindow:
         return reset_share_offsets(self._router, group, _checked_way(to), chosen, dry_run=dry_run)
 
     @one_call
-    def delete_share_group_offsets(self, group: str, topics: Collection[str]) -> None:
+    def delete_share_group_offsets(
+        self, group: str, topics: Collection[str], *, dry_run: bool = False
+    ) -> set[str]:
         """Forget where a share group without members is in all partitions of `topics`.
 
-        Nothing to forget there is no error.
+        Args:
+            group: a share group without members.
+            topics: which; nothing to forget there is no error.
+            dry_run: whether to only tell where there is something.
+
+        Returns:
+            The topics where there is something to forget.
 
         Raises:
             BrokerError: the group has members, or there is no such group or topic; `usable` has
@@ -197,7 +205,7 @@ class GroupWindow:
         from pyspark_kafkaproto.cluster.groups.share_offsets import delete_share_offsets
 
         try:
-            delete_share_offsets(self._router, group, topics)
+            return delete_share_offsets(self._router, group, topics, dry_run=dry_run)
         except KafkaProtoError as error:
             if error.usable is not None:
                 error.usable = set(error.usable)

@@ -40,12 +40,22 @@ def topic(broker, kafka, new_name):
 
 
 @pytest.fixture(scope="module")
-def rows(broker):
-    """Runs a command with --json and gives what it printed."""
+def command(broker):
+    """Runs a command; gives click's result."""
 
     def run(*words):
         environ = {"KAFKA_BOOTSTRAP_SERVERS": broker.bootstrap_servers}
-        done = CliRunner(env=environ).invoke(kafkaproto, [*words, "--json"])
+        return CliRunner(env=environ).invoke(kafkaproto, words)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def rows(command):
+    """Runs a command with --json and gives what it printed."""
+
+    def run(*words):
+        done = command(*words, "--json")
         assert done.exit_code == 0, done.output
         return json.loads(done.stdout)
 
@@ -176,6 +186,21 @@ def test_what_we_move_and_forget_the_tool_sees_and_the_reverse(
     assert group not in share_tool("--list").split()
     with pytest.raises(BrokerError, match="GROUP_ID_NOT_FOUND"):
         kafka.describe_groups({group})
+
+
+def test_where_a_share_group_has_nothing_we_say_what_the_tool_says(
+    kafka, share_tool, new_name, topic, command
+):
+    group, other_topic = new_name("share"), new_name()
+    kafka.create_topics([NewTopic(other_topic)])
+    kafka.reset_share_group_offsets(group, ToEarliest(), kafka.get_partitions({topic}))
+    words = "There is no offset information to delete"
+    told = share_tool("--delete-offsets", "--group", group, "--topic", other_topic)
+    assert words in told
+    refused = command("groups", "delete", group, "--topic", other_topic, "--yes")
+    assert refused.exit_code == 1
+    assert words.lower() in refused.stderr.lower()
+    assert kafka.get_share_group_offsets({group})[group].keys() == kafka.get_partitions({topic})
 
 
 def test_commits_for_a_share_group_are_refused_with_what_to_use(kafka, shared, topic):

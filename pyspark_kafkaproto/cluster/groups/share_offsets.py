@@ -171,10 +171,19 @@ def alter_share_offsets(router: Router, group: str, offsets: Mapping[TopicPartit
     change(router, question, offsets, _at_coordinator(router, group))
 
 
-def delete_share_offsets(router: Router, group: str, topics: Collection[str]) -> None:
+def delete_share_offsets(
+    router: Router, group: str, topics: Collection[str], *, dry_run: bool = False
+) -> set[str]:
     """Forget where `group`, which has no members, is in all of `topics`.
 
-    Nothing to forget there is no error.
+    Args:
+        router: whom to ask.
+        group: its name.
+        topics: which; nothing to forget there is no error.
+        dry_run: whether to only tell where there is something.
+
+    Returns:
+        The topics where there is something to forget.
 
     Raises:
         BrokerError: the group has members, or there is no such group, or topic; `usable` has the
@@ -185,6 +194,8 @@ def delete_share_offsets(router: Router, group: str, topics: Collection[str]) ->
     check_set("topics", topics)
     with nothing_done_yet():
         begun = _begun_topics(router, group, topics)
+    if dry_run:
+        return begun
     topic_of = DeleteShareGroupOffsetsRequest.Topic
 
     def make_request(part: list[str]) -> DeleteShareGroupOffsetsRequest:
@@ -206,6 +217,7 @@ def delete_share_offsets(router: Router, group: str, topics: Collection[str]) ->
 
     question = Question(f"delete offsets of group {group!r}", make_request, read)
     change(router, question, begun, _at_coordinator(router, group))
+    return begun
 
 
 def _begun_topics(router: Router, group: str, topics: Collection[str]) -> set[str]:

@@ -166,6 +166,17 @@ def test_delete_forgets_whole_topics_of_a_share_group(coordinator, brokers, comm
     assert brokers.asked("OffsetDelete") == []
 
 
+def test_nothing_is_deleted_where_a_share_group_has_nothing_of_a_topic(
+    coordinator, brokers, command
+):
+    words = ("groups", "delete", "s", "--topic", "orders", "--topic", "empty")
+    refused = command(*words, "--yes", "--json")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "group s, topic empty: there is no offset information to delete" in refused.stderr
+    assert "(kafkaproto groups offsets shows what there is)" in refused.stderr
+    assert brokers.asked("DeleteShareGroupOffsets") == []
+
+
 def test_topics_that_a_share_group_has_forgotten_are_told_where_another_is_refused(
     coordinator, brokers, command
 ):

@@ -197,11 +197,14 @@ def test_an_error_before_anything_is_moved_has_nothing(brokers, coordinator, kaf
 
 
 def test_topics_are_forgotten_and_nothing_to_forget_is_no_error(brokers, coordinator, kafka):
-    kafka.delete_share_group_offsets("g", {"orders", "empty"})
+    wanted = {"orders", "empty"}
+    assert kafka.delete_share_group_offsets("g", wanted, dry_run=True) == {"orders"}
+    assert coordinator.starts["g"].keys() == {FIRST, SECOND}
+    assert kafka.delete_share_group_offsets("g", wanted) == {"orders"}
     assert coordinator.starts["g"] == {}
     (request,) = brokers.asked("DeleteShareGroupOffsets")
     assert [topic.topic_name for topic in request.topics] == ["orders"]
-    kafka.delete_share_group_offsets("g", {"orders"})
+    assert kafka.delete_share_group_offsets("g", {"orders"}) == set()
 
 
 def test_a_deletion_whose_answer_was_lost_is_done(brokers, coordinator, kafka, clock):
