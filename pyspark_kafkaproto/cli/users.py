@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 import click
@@ -138,24 +138,12 @@ def delete(
       kafkaproto users delete reports
       kafkaproto users delete reports --mechanism SCRAM-SHA-256 --yes
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
-    # What was set just now is news to some brokers.
-    there = cluster.believed(
-        lambda: cluster.describe_users(set(names)),
-        lambda found: not _missing(found, mechanisms),
-    )
-    if missing := _missing(there, mechanisms):
-        text = "; ".join(map(_shown, missing))
-        raise click.ClickException(f"there is no such credential: {text}")
-    doomed = [(user, own) for user in there for own in mechanisms or there[user]]
-    shown = "; ".join(map(_shown, sorted(set(doomed))))
+    chosen = set(mechanisms) or None
+    doomed = cluster.delete_users(set(names), chosen, dry_run=True)
+    shown = "; ".join(map(_shown, sorted(doomed)))
     confirmed(f"Delete the credentials of {shown}?", is_sure=is_sure)
     with _telling(doomed, "deleted", as_json=as_json):
-        cluster.delete_users(set(names), set(mechanisms) or None)
-
-
-def _missing(there: Mapping[str, Collection[str]], mechanisms: Collection[str]) -> list[_Own]:
-    """The credentials for `mechanisms` that users who are there have not got."""
-    return sorted((user, own) for user in there for own in set(mechanisms) - set(there[user]))
+        cluster.delete_users(set(names), chosen)
 
 
 @contextmanager

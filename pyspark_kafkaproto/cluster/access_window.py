@@ -93,17 +93,29 @@ class AccessWindow:
 
     @one_call
     def delete_users(
-        self, users: Collection[str], mechanisms: Collection[str] | None = None
-    ) -> None:
+        self,
+        users: Collection[str],
+        mechanisms: Collection[str] | None = None,
+        *,
+        dry_run: bool = False,
+    ) -> set[tuple[str, str]]:
         """Delete users' SCRAM credentials for `mechanisms` (None: for each that they have).
 
+        Args:
+            users: their names.
+            mechanisms: of `SCRAM_MECHANISMS`.
+            dry_run: whether to only tell what would be deleted.
+
+        Returns:
+            (user, mechanism) of what is deleted.
+
         Raises:
-            BrokerError: a user has no such credentials; `usable` has (user, mechanism) of those
-                that are deleted.
+            BrokerError: users have no such credentials, all of whom are named, and nothing is
+                deleted; or one was refused, and `usable` has what would be returned of the others.
         """
         from pyspark_kafkaproto.cluster.admin.users import delete_users
 
-        delete_users(self._router, users, mechanisms)
+        return delete_users(self._router, users, mechanisms, dry_run=dry_run)
 
     # Delegation tokens
 

@@ -191,8 +191,10 @@ def test_users_log_in_until_they_are_deleted(secure, cluster, command, tool):
 
     cluster.delete_users({STRANGE}, {"SCRAM-SHA-256"})
     settled(lambda: not log_in(secure, STRANGE, "SCRAM-SHA-256"), bool)
+    with pytest.raises(BrokerError, match=r"SCRAM-SHA-256.*RESOURCE_NOT_FOUND"):
+        cluster.delete_users({STRANGE}, there)
     assert log_in(secure, STRANGE, "SCRAM-SHA-512")
-    cluster.delete_users({STRANGE})
+    assert cluster.delete_users({STRANGE}) == {(STRANGE, "SCRAM-SHA-512")}
     settled(lambda: not log_in(secure, STRANGE, "SCRAM-SHA-512"), bool)
     with pytest.raises(BrokerError, match=r"RESOURCE_NOT_FOUND.*no such credential"):
         cluster.delete_users({STRANGE}, {"SCRAM-SHA-512"})

@@ -23,7 +23,7 @@ from pyspark_kafkaproto.cluster.given import checked_each
 from pyspark_kafkaproto.cluster.names import check_set
 from pyspark_kafkaproto.cluster.routing import Router
 from pyspark_kafkaproto.error_codes import RESOURCE_NOT_FOUND
-from pyspark_kafkaproto.errors import BrokerError, ConfigError
+from pyspark_kafkaproto.errors import BrokerError, ConfigError, KafkaProtoError, joined
 from pyspark_kafkaproto.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -41,6 +41,7 @@ MOST_ITERATIONS: Final = 16_384  # of new credentials, as Kafka has it
 
 _SALT_BYTES = 24
 _USERS_PER_REQUEST = 1000
+_DESCRIBE = "DescribeUserScramCredentials"
 _NO_SUCH_USER = "there is no such credential: kafkaproto users list shows those that there are"
 
 Credentials = dict[str, int]
@@ -91,6 +92,11 @@ def describe_users(router: Router, users: Collection[str] | None = None) -> dict
         every = DescribeUserScramCredentialsRequest(users=())
         return ask_controller_once(router, "describe users", every, _read_all)
     names = _checked_users(users)
+    # One who was made just now is news to some brokers.
+    return router.doubting(RESOURCE_NOT_FOUND, lambda: _ask_about(router, names))
+
+
+def _ask_about(router: Router, names: Collection[str]) -> dict[str, Credentials]:
     user = DescribeUserScramCredentialsRequest.User
     named = Question(
         f"describe {_named(names)}",
@@ -100,9 +106,7 @@ def describe_users(router: Router, users: Collection[str] | None = None) -> dict
         lambda answer, _: _read_described(answer),
         cut(_USERS_PER_REQUEST),
     )
-    places = partial(controller_places, router)
-    # One who was made just now is news to some brokers.
-    return router.doubting(RESOURCE_NOT_FOUND, lambda: ask(router, named, names, places))
+    return ask(router, named, names, partial(controller_places, router))
 
 
 def set_users(router: Router, credentials: Collection[ScramCredential]) -> None:
@@ -122,15 +126,31 @@ def set_users(router: Router, credentials: Collection[ScramCredential]) -> None:
 
 
 def delete_users(
-    router: Router, users: Collection[str], mechanisms: Collection[str] | None = None
-) -> None:
-    """Delete users' credentials for `mechanisms` (None: for each that they have).
+    router: Router,
+    users: Collection[str],
+    mechanisms: Collection[str] | None = None,
+    *,
+    dry_run: bool = False,
+) -> set[_Own]:
+    """Delete users' credentials for `mechanisms` (None: for each that they have), all or none.
+
+    Args:
+        router: whom to ask.
+        users: their names.
+        mechanisms: of `SCRAM_MECHANISMS`.
+        dry_run: whether to only tell what would be deleted.
+
+    Returns:
+        (user, mechanism) of what is deleted.
 
     Raises:
-        BrokerError: a user has no such credentials; `usable` has (user, mechanism) of those that
-            are deleted.
+        BrokerError: users have no such credentials, all of whom are named, and nothing is deleted;
+            or one was refused, and `usable` has what would be returned of the others.
     """
-    doomed = _doomed(router, users, mechanisms)
+    with nothing_done_yet():
+        doomed = _doomed(router, users, mechanisms)
+    if dry_run:
+        return doomed
 
     def make_request(part: list[_Own]) -> AlterUserScramCredentialsRequest:
         deletion = AlterUserScramCredentialsRequest.Deletion
@@ -139,20 +159,47 @@ def delete_users(
 
     question = Question(f"delete {_named(doomed)}", make_request, _read_altered, _one_of_each_user)
     ask_controller(router, question, doomed, RESOURCE_NOT_FOUND)
+    return doomed
 
 
 def _doomed(
     router: Router, users: Collection[str], mechanisms: Collection[str] | None
 ) -> set[_Own]:
+    """What is there to be deleted."""
+    names = _checked_users(users)
     if mechanisms is None:
-        with nothing_done_yet():
-            there = describe_users(router, users)
+        there = describe_users(router, names)
+        for mechanism in {mechanism for own in there.values() for mechanism in own}:
+            _check_mechanism(mechanism)  # those of a later Kafka have no number here
         return {(user, mechanism) for user, own in there.items() for mechanism in own}
     check_set("mechanisms", mechanisms)
     chosen = set(mechanisms)
     for mechanism in chosen:
         _check_mechanism(mechanism)
-    return {(user, mechanism) for user in _checked_users(users) for mechanism in chosen}
+    # What was set just now is news to some brokers.
+    router.doubting(RESOURCE_NOT_FOUND, lambda: _check_there(router, names, chosen))
+    return {(user, mechanism) for user in names for mechanism in chosen}
+
+
+def _check_there(router: Router, names: Collection[str], mechanisms: Collection[str]) -> None:
+    """Refuse what some of these users have not got, or users who have nothing at all."""
+    errors: list[KafkaProtoError] = []
+    try:
+        there = _ask_about(router, names)
+    except BrokerError as error:
+        if error.code != RESOURCE_NOT_FOUND:
+            raise
+        errors.append(error)
+        there = error.usable or {}
+    missing = [(user, own) for user in there for own in mechanisms if own not in there[user]]
+    errors += [_no_such(user, own) for user, own in sorted(missing)]
+    if errors:
+        raise joined(errors)
+
+
+def _no_such(user: str, mechanism: str) -> BrokerError:
+    subject = f"user {user!r}, {mechanism}"
+    return BrokerError(RESOURCE_NOT_FOUND, _DESCRIBE, subject, _NO_SUCH_USER)
 
 
 def _one_of_each_user(part: list[_Own]) -> Iterator[list[_Own]]:
@@ -243,11 +290,10 @@ def _read_all(answer: DescribeUserScramCredentialsResponse) -> dict[str, Credent
 def _read_described(
     answer: DescribeUserScramCredentialsResponse,
 ) -> dict[str, Credentials | BrokerError]:
-    api = "DescribeUserScramCredentials"
     if answer.error_code:
-        raise refusal(answer.error_code, api, "the cluster's users", answer.error_message)
+        raise refusal(answer.error_code, _DESCRIBE, "the cluster's users", answer.error_message)
     return {
-        item.user: _error(item.error_code, api, item.user, item.error_message)
+        item.user: _error(item.error_code, _DESCRIBE, item.user, item.error_message)
         or {_mechanism(own.mechanism): own.iterations for own in item.credential_infos}
         for item in answer.results
     }

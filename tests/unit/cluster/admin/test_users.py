@@ -125,6 +125,8 @@ def test_one_error_among_all_users_is_told(brokers, kafka):
 def test_mechanism_of_a_later_kafka_is_shown_as_a_number(brokers, kafka):
     brokers.on("DescribeUserScramCredentials", described(a={"SCRAM-SHA-3": 5000}))
     assert kafka.describe_users() == {"a": {"(9)": 5000}}
+    with pytest.raises(ConfigError, match=r"'\(9\)': expected one of SCRAM-SHA-256, SCRAM"):
+        kafka.delete_users({"a"})
 
 
 def test_password_goes_salted_and_each_time_anew(brokers, kafka):
@@ -185,14 +187,38 @@ def test_old_metadata_version_is_said_by_the_broker(brokers, kafka):
         kafka.set_users({ScramCredential("a", PASSWORD)})
 
 
-def test_given_mechanisms_are_deleted_without_a_look(brokers, kafka):
-    brokers.on("AlterUserScramCredentials", altered(a=91))
-    with pytest.raises(BrokerError, match=r"user 'a', SCRAM-SHA-256.*no such credential") as caught:
+def test_nothing_is_deleted_where_users_have_not_got_the_mechanism(brokers, kafka, clock):
+    own = {"SCRAM-SHA-512": 4096}
+    brokers.on("DescribeUserScramCredentials", described(a=BOTH, b=own, c=own, d=91))
+    with pytest.raises(BrokerError, match="no such credential") as caught:
+        kafka.delete_users(set("abcd"), {"SCRAM-SHA-256"})
+    told = str(caught.value)
+    assert all(name in told for name in ("user 'd'", "'b', SCRAM-SHA-256", "'c', SCRAM-SHA-256"))
+    assert "'a'" not in told
+    assert (caught.value.code, caught.value.usable) == (91, None)
+    assert brokers.asked("AlterUserScramCredentials") == []
+
+
+def test_what_keeps_credentials_from_being_seen_is_told(brokers, kafka):
+    brokers.on("DescribeUserScramCredentials", described(code=31))
+    with pytest.raises(BrokerError, match="the right DESCRIBE on the cluster"):
         kafka.delete_users({"a"}, {"SCRAM-SHA-256"})
-    assert "earlier" not in str(caught.value)
-    assert brokers.asked("DescribeUserScramCredentials") == []
-    kafka.delete_users({"a"}, ())  # of no mechanism
-    assert len(brokers.asked("AlterUserScramCredentials")) == 1
+
+
+def test_mechanism_that_one_broker_has_yet_to_hear_of_is_deleted(brokers, kafka, clock):
+    own = {"SCRAM-SHA-512": 4096}
+    brokers.on("DescribeUserScramCredentials", described(a=own), described(a=BOTH))
+    brokers.on("AlterUserScramCredentials", well)
+    assert kafka.delete_users({"a"}, {"SCRAM-SHA-256"}) == {("a", "SCRAM-SHA-256")}
+
+
+def test_what_would_be_deleted_is_told_before(brokers, kafka):
+    brokers.on("DescribeUserScramCredentials", described(a=BOTH))
+    both = {("a", "SCRAM-SHA-256"), ("a", "SCRAM-SHA-512")}
+    assert kafka.delete_users({"a"}, dry_run=True) == both
+    assert kafka.delete_users({"a"}, {"SCRAM-SHA-512"}, dry_run=True) == {("a", "SCRAM-SHA-512")}
+    assert kafka.delete_users({"a"}, ()) == set()
+    assert brokers.asked("AlterUserScramCredentials") == []
 
 
 @pytest.mark.slow
@@ -206,6 +232,7 @@ def test_what_is_looked_up_before_a_deletion_is_not_told_as_done(brokers, kafka)
 
 @pytest.mark.slow
 def test_what_an_earlier_try_may_have_deleted_is_said(brokers, kafka):
+    brokers.on("DescribeUserScramCredentials", described(a=BOTH))
     brokers.on("AlterUserScramCredentials", close(), altered(a=91))
     with pytest.raises(BrokerError, match=r"no such credential.*; an earlier try may have done it"):
         kafka.delete_users({"a"}, {"SCRAM-SHA-256"})
