@@ -12,6 +12,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import shlex
 import tempfile
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -204,7 +205,7 @@ def add_packets(error: KafkaProtoError) -> None:
             write_rings(rings, recorder)
         _written.append(path)
         _remove_oldest(path.parent)
-        error.add_line(f"{_SAYS_WHERE} {path}")
+        error.add_line(f"{_SAYS_WHERE} {shlex.quote(str(path))}")
 
 
 def _remove_oldest(folder: Path) -> None:

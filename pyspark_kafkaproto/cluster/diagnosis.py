@@ -6,6 +6,7 @@ looked for here. Coordinators alone are asked again: a cluster that never had a 
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack
@@ -230,22 +231,23 @@ def _topic_rights(topic: MetadataResponse.Topic) -> Finding:
         row = error_code(topic.error_code)
         advice = "check its name; or this user lacks the right DESCRIBE on it"
         return Finding("rights", subject, BROKEN, f"{row.name} ({row.code})", advice)
-    return _rights(subject, topic.topic_authorized_operations)
+    return _rights("topic", topic.name or "", topic.topic_authorized_operations)
 
 
-def _rights(subject: str, bits: int) -> Finding:
+def _rights(kind: str, name: str, bits: int) -> Finding:
+    subject = f"{kind} {name!r}"
     if bits == _NOT_TOLD:
         return Finding("rights", subject, OK, "seen; this broker does not tell the rights")
-    rights = [name for bit, name in _RIGHTS.items() if bits >> bit & 1]
+    rights = [own for bit, own in _RIGHTS.items() if bits >> bit & 1]
     if _READ in rights:
         return Finding("rights", subject, OK, ", ".join(rights))
     detail = f"READ is missing; there is {', '.join(rights) or 'none'}"
-    return Finding("rights", subject, BROKEN, detail, _how_to_allow(subject))
+    return Finding("rights", subject, BROKEN, detail, _how_to_allow(kind, name))
 
 
-def _how_to_allow(subject: str) -> str:
-    kind, _, name = subject.partition(" ")
-    return f"kafkaproto acls add --principal User:… --operation read --{kind} {name}"
+def _how_to_allow(kind: str, name: str) -> str:
+    resource = f"--{kind} {shlex.quote(name)}"
+    return f"kafkaproto acls add --principal User:… --operation read {resource}"
 
 
 def _try_group(
@@ -274,7 +276,7 @@ def _ask_about_group(
     subject = f"group {group!r}"
     found = _coordinator(connection, group, Deadline.after(config.request_timeout_s))
     if found.error_code:
-        findings.append(_refused_group("coordinator", subject, found.error_code))
+        findings.append(_refused_group("coordinator", group, found.error_code))
         return found.error_code
     place = Endpoint(found.host, found.port)
     findings.append(Finding("coordinator", subject, OK, f"broker {found.node_id} at {place}"))
@@ -286,9 +288,9 @@ def _ask_about_group(
         (described,) = coordinator.request(request, deadline, _EVERY_GROUP_VERSION).groups
     code: int = described.error_code
     if code:
-        findings.append(_refused_group("rights", subject, code))
+        findings.append(_refused_group("rights", group, code))
     else:
-        findings.append(_rights(subject, described.authorized_operations))
+        findings.append(_rights("group", group, described.authorized_operations))
     return code
 
 
@@ -302,12 +304,12 @@ def _coordinator(connection: Connection, group: str, deadline: Deadline) -> Foun
     return only(found, "FindCoordinator")
 
 
-def _refused_group(hop: str, subject: str, code: int) -> Finding:
+def _refused_group(hop: str, group: str, code: int) -> Finding:
     row = error_code(code)
     if code in _NOT_YET:
         advice = _ADVICE["coordinator"]
     elif row.is_retriable:
         advice = "try again in a moment"
     else:
-        advice = _how_to_allow(subject)
-    return Finding(hop, subject, BROKEN, f"{row.name} ({row.code})", advice)
+        advice = _how_to_allow("group", group)
+    return Finding(hop, f"group {group!r}", BROKEN, f"{row.name} ({row.code})", advice)

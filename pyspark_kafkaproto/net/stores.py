@@ -8,6 +8,7 @@ told by its first bytes: Java's `ssl.*.type=JKS` reads PKCS12 files as well, and
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -115,7 +116,7 @@ def _is_pem(data: bytes) -> bool:
 
 def _refuse_jks(name: str, path: str, data: bytes, convert: str) -> None:
     if data.startswith(_JKS_MAGIC):
-        command = convert.format(path=path)
+        command = convert.format(path=shlex.quote(path))
         raise ConfigError(name, path, f"a JKS store, which only Java reads; convert it: {command}")
 
 
@@ -146,7 +147,8 @@ def _open_pkcs12(
         from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
         from cryptography.hazmat.primitives.serialization import pkcs12  # noqa: PLC0415
     except ImportError:
-        command = f"openssl pkcs12 -in {path} -out {path}.pem"
+        shown = shlex.quote(path)
+        command = f"openssl pkcs12 -in {shown} -out {shown}.pem"
         why = f"PKCS12 needs: pip install 'pyspark-kafkaproto[tls]'; or convert it: {command}"
         raise ConfigError(name, path, why) from None
     secret = password.reveal().encode() if password else None

@@ -3,6 +3,7 @@
 import io
 import os
 import pickle
+import shlex
 import stat
 import subprocess
 import sys
@@ -151,6 +152,17 @@ def test_an_error_says_where_its_last_packets_are(nothing_remembered):
     assert messages[-1].api == "ListOffsets"
     assert text_of(about(messages[-1])).startswith("orders[0")
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_the_command_that_shows_them_can_be_pasted(nothing_remembered, monkeypatch):
+    folder = nothing_remembered / "it's here"
+    folder.mkdir()
+    monkeypatch.setattr(capturing.tempfile, "tempdir", str(folder))
+    with pytest.raises(KafkaProtoError) as caught:
+        failing()
+    (path,) = folder.iterdir()
+    said = str(caught.value).rpartition("its last packets: ")[2]
+    assert shlex.split(said) == ["kafkaproto", "dissect", str(path)]
 
 
 @pytest.mark.parametrize("name", ["TOPIC_AUTHORIZATION_FAILED", "INVALID_TOPIC_EXCEPTION"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 from pyspark_kafkaproto.cluster.diagnosis import HOPS, _broken_hop
@@ -191,6 +193,15 @@ def test_rights_on_groups(brokers, kafka, code, bits, result):
     assert hops["coordinator"].result == "ok"
     assert hops["rights"].result == result
     assert ("--operation read --group" in hops["rights"].advice) == (result == "broken")
+
+
+@pytest.mark.parametrize("name", ["g", "it's mine; rm -r ~"])
+def test_the_command_that_gives_a_right_can_be_pasted(brokers, kafka, name):
+    group = DescribeGroupsResponse.Group(group_id=name, authorized_operations=DESCRIBE)
+    brokers.on("DescribeGroups", DescribeGroupsResponse(groups=(group,)))
+    hops = by_hop(kafka.diagnose((), {name}), f"group {name!r}")
+    given = ["acls", "add", "--principal", "User:…", "--operation", "read", "--group"]
+    assert shlex.split(hops["rights"].advice) == ["kafkaproto", *given, name]
 
 
 def test_group_whose_coordinator_may_not_be_seen(brokers, kafka):

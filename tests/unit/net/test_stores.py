@@ -99,20 +99,21 @@ def test_pkcs12_with_a_wrong_password_says_which_property(me, tmp_path, password
 
 def test_pkcs12_without_the_extra_says_what_to_install(me, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives", None)
-    found = config(ssl_keystore_location=me.pkcs12_file(tmp_path / "me.p12", "pw"))
-    with pytest.raises(ConfigError, match=r"pip install 'pyspark-kafkaproto\[tls\]'.*openssl pkcs"):
+    found = config(ssl_keystore_location=me.pkcs12_file(tmp_path / "my key.p12", "pw"))
+    with pytest.raises(ConfigError, match=r"pip install 'pyspark-kafkaproto\[tls\]'") as caught:
         own_identity(found)
+    assert f"openssl pkcs12 -in '{tmp_path}/my key.p12' -out" in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("store", "read", "command"),
     [
-        ("truststore", trusted_certificates, "keytool -list -rfc -keystore {0} > ca.pem"),
-        ("keystore", own_identity, "keytool -importkeystore -srckeystore {0} -destkeystore {0}.p1"),
+        ("truststore", trusted_certificates, "keytool -list -rfc -keystore '{0}' > ca.pem"),
+        ("keystore", own_identity, "-importkeystore -srckeystore '{0}' -destkeystore '{0}'.p12"),
     ],
 )
 def test_jks_is_refused_with_the_command_that_converts_it(tmp_path, store, read, command):
-    file = tmp_path / "my.jks"
+    file = tmp_path / "my store.jks"
     file.write_bytes(b"\xfe\xed\xfe\xed\0\0\0\2")
     found = config(**{f"ssl_{store}_location": str(file)})
     with pytest.raises(ConfigError) as caught:
