@@ -299,7 +299,7 @@ class BrokerWindow:
         *,
         validate_only: bool = False,
     ) -> None:
-        """Put levels of features in force, all of them or none: `{"metadata.version": 29}`.
+        """Put levels of features in force, all of them or none: `{"metadata.version": 33}`.
 
         Args:
             levels: by feature; 0 takes one out of force, which is a downgrade.

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from pyspark_kafkaproto import KafkaCluster
 from pyspark_kafkaproto.cluster.admin import Direction, Feature
-from pyspark_kafkaproto.cluster.admin.features import level_of_release, release_of
+from pyspark_kafkaproto.cluster.admin.features import (
+    METADATA_VERSION,
+    level_of_release,
+    release_of,
+)
+from pyspark_kafkaproto.devbroker import DEFAULT_VERSION
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, UnsupportedVersion
 from pyspark_kafkaproto.messages.api_versions import ApiVersionsResponse
 from pyspark_kafkaproto.messages.update_features import UpdateFeaturesResponse
@@ -69,6 +77,14 @@ def test_controller_is_told_the_levels_and_which_way(brokers, kafka, direction):
     assert {item.feature: item.max_version_level for item in request.feature_updates} == levels
     assert {item.upgrade_type for item in request.feature_updates} == {direction.value}
     assert request.validate_only
+
+
+def test_the_docstring_names_a_level_that_a_new_cluster_takes():
+    """The dev broker's, which refuses a lower one as a downgrade."""
+    told = KafkaCluster.update_features.__doc__
+    assert told is not None
+    (level,) = re.findall(r'"metadata\.version": (\d+)', told)
+    assert int(level) == level_of_release(METADATA_VERSION, DEFAULT_VERSION)
 
 
 def test_what_is_refused_says_why(brokers, kafka):
