@@ -233,6 +233,7 @@ _RIGHTS: Mapping[int, Mapping[str, str]] = {
         "ElectLeaders": _ALTER_CLUSTER,
         "IncrementalAlterConfigs": "ALTER_CONFIGS on the cluster",
         "InitProducerId": _IDEMPOTENT_WRITE,
+        "ListConfigResources": "DESCRIBE_CONFIGS on the cluster",
         "ListPartitionReassignments": _DESCRIBE_CLUSTER,
         "Produce": _IDEMPOTENT_WRITE,
         "UnregisterBroker": _ALTER_CLUSTER,

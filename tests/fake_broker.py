@@ -89,6 +89,7 @@ VERSIONS = {
     "ListTransactions": (0, 2),
     "DescribeTransactions": (0, 0),
     "WriteTxnMarkers": (1, 2),
+    "ListConfigResources": (0, 1),
 }
 
 _UNKNOWN_TOPIC = 3

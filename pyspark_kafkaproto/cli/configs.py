@@ -1,8 +1,8 @@
-"""`kafkaproto configs`: settings of topics, brokers and groups."""
+"""`kafkaproto configs`: settings of topics, brokers, groups and client metrics."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import click
 
@@ -12,11 +12,17 @@ from pyspark_kafkaproto.cli.connection import (
     connected,
     yes_option,
 )
-from pyspark_kafkaproto.cli.output import json_option, show, tell
+from pyspark_kafkaproto.cli.output import Row, json_option, show, tell
 from pyspark_kafkaproto.cli.values import parse_pairs
-from pyspark_kafkaproto.cluster import Change, ConfigChange, ConfigResource, KafkaCluster
+from pyspark_kafkaproto.cluster import (
+    Change,
+    ConfigChange,
+    ConfigEntry,
+    ConfigResource,
+    KafkaCluster,
+)
 from pyspark_kafkaproto.cluster.admin.throttle_settings import FOLDERS, RATES
-from pyspark_kafkaproto.cluster.configs import check_each_once
+from pyspark_kafkaproto.cluster.configs import TYPE_NUMBERS, check_each_once
 from pyspark_kafkaproto.error_codes import (
     CLUSTER_AUTHORIZATION_FAILED,
     GROUP_AUTHORIZATION_FAILED,
@@ -25,7 +31,7 @@ from pyspark_kafkaproto.error_codes import (
 from pyspark_kafkaproto.errors import BrokerError, ConfigError
 from pyspark_kafkaproto.net.properties import meant
 
-_TYPES = click.Choice(["topic", "broker", "broker-logger", "client-metrics", "group"])
+_TYPES = click.Choice(list(TYPE_NUMBERS))
 # Of these all settings are listed that there are; loggers are refused by the brokers themselves.
 _LISTED = ("topic", "broker", "client-metrics", "group")
 _MAY_NOT_SEE = {
@@ -33,15 +39,18 @@ _MAY_NOT_SEE = {
     GROUP_AUTHORIZATION_FAILED,
     CLUSTER_AUTHORIZATION_FAILED,
 }
+_LIST = {"type": "Type", "name": "Name"}
 _COLUMNS = {"name": "Setting", "value": "Value", "source": "Set by", "is_read_only": "Read-only"}
+_OF_MANY = {"resource": "Of", **_COLUMNS}
 
 
 @click.group()
 def configs() -> None:
-    """Settings of a topic, broker or group: describe, alter.
+    """Settings of a topic, broker or group: list, describe, alter.
 
     \b
     Examples:
+      kafkaproto configs list client-metrics group
       kafkaproto configs describe topic orders
       kafkaproto configs describe broker 1 --all
       kafkaproto configs alter topic orders --set retention.ms=86400000 --unset max.message.bytes
@@ -50,22 +59,60 @@ def configs() -> None:
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
 
 
+@configs.command("list")
+@connected
+@click.argument("kinds", nargs=-1, type=_TYPES, metavar="[TYPE]…")
+@json_option
+def list_(cluster: KafkaCluster, kinds: tuple[str, ...], as_json: bool) -> None:
+    """What has settings, of TYPEs (all, if none is named): groups and client-metrics that have any.
+
+    A TYPE is topic, broker, broker-logger, client-metrics or group. Brokers before Kafka 4.1 list
+    client-metrics alone.
+
+    \b
+    Examples:
+      kafkaproto configs list client-metrics
+      kafkaproto configs list client-metrics group
+    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
+    found = cluster.list_config_resources(set(kinds) or None)
+    show([item._asdict() for item in found], _LIST, as_json=as_json)
+
+
 @configs.command()
 @connected
 @click.argument("kind", type=_TYPES)
-@click.argument("name")
+@click.argument("name", required=False)
 @click.option("--all", "every", is_flag=True, help="Defaults, too.")
 @json_option
-def describe(cluster: KafkaCluster, kind: str, name: str, every: bool, as_json: bool) -> None:
+def describe(
+    cluster: KafkaCluster, kind: str, name: str | None, every: bool, as_json: bool
+) -> None:
     """What is set for NAME, and who set it; secret values are not shown.
+
+    Without NAME: for each that `kafkaproto configs list` shows.
 
     \b
     Examples:
       kafkaproto configs describe topic orders
       kafkaproto configs describe broker 1 --all
+      kafkaproto configs describe group
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
-    resource = ConfigResource(kind, name)
+    if name is not None:
+        resource = ConfigResource(kind, name)
+        own = cluster.describe_configs({resource})[resource]
+        show(_rows(own, every=every), _COLUMNS, as_json=as_json)
+        return
+    found = cluster.describe_configs(cluster.list_config_resources({kind}))
     rows = [
+        {"resource": item.name, **row}
+        for item, own in sorted(found.items())
+        for row in _rows(own, every=every)
+    ]
+    show(rows, _OF_MANY, as_json=as_json)
+
+
+def _rows(entries: Mapping[str, ConfigEntry], *, every: bool) -> list[Row]:
+    return [
         {
             "name": entry.name,
             "value": "(secret)" if entry.is_sensitive else entry.value,
@@ -73,10 +120,9 @@ def describe(cluster: KafkaCluster, kind: str, name: str, every: bool, as_json: 
             "is_read_only": entry.is_read_only,
             "is_sensitive": entry.is_sensitive,
         }
-        for _, entry in sorted(cluster.describe_configs({resource})[resource].items())
+        for _, entry in sorted(entries.items())
         if every or not entry.is_default
     ]
-    show(rows, _COLUMNS, as_json=as_json)
 
 
 @configs.command()

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pyspark_kafkaproto.cluster.asking import Question, ask, each_place
 from pyspark_kafkaproto.cluster.changing import change
@@ -32,8 +32,14 @@ from pyspark_kafkaproto.messages.incremental_alter_configs import (
 )
 from pyspark_kafkaproto.net import Deadline, Endpoint
 
-_TYPES = {"topic": 2, "broker": 4, "broker-logger": 8, "client-metrics": 16, "group": 32}
-_NAMES = {number: name for name, number in _TYPES.items()}
+TYPE_NUMBERS: Final = {
+    "topic": 2,
+    "broker": 4,
+    "broker-logger": 8,
+    "client-metrics": 16,
+    "group": 32,
+}
+_NAMES = {number: name for name, number in TYPE_NUMBERS.items()}
 _OF_ONE_BROKER = ("broker", "broker-logger")
 _WITH_ZOOKEEPER = "that keep their metadata in ZooKeeper, not in KRaft, have no such settings"
 _WHO_LACKS = {
@@ -131,7 +137,7 @@ def describe_configs(
         return DescribeConfigsRequest(
             resources=tuple(
                 DescribeConfigsRequest.Resource(
-                    resource_type=_TYPES[item.type],
+                    resource_type=TYPE_NUMBERS[item.type],
                     resource_name=item.name,
                     configuration_keys=None if names is None else tuple(names),
                 )
@@ -194,8 +200,8 @@ def check_each_once(changes: Collection[ConfigChange]) -> None:
 
 def _check(resources: Collection[ConfigResource]) -> None:
     for item in checked_each("resources", resources, ConfigResource, "ConfigResource(type, name)"):
-        if item.type not in _TYPES:
-            raise ConfigError("resource", item.type, f"expected one of {', '.join(_TYPES)}")
+        if item.type not in TYPE_NUMBERS:
+            raise ConfigError("resource", item.type, f"expected one of {', '.join(TYPE_NUMBERS)}")
         if not isinstance(item.name, str):
             raise ConfigError(item.type, item.name, "expected a name, as text")
         if item.type in _OF_ONE_BROKER and item.name and not item.name.isdecimal():
@@ -221,7 +227,7 @@ def _to_alter(
 ) -> IncrementalAlterConfigsRequest.Resource:
     part = IncrementalAlterConfigsRequest.Resource
     return part(
-        resource_type=_TYPES[resource.type],
+        resource_type=TYPE_NUMBERS[resource.type],
         resource_name=resource.name,
         configs=tuple(
             part.Config(name=item.name, config_operation=item.change.value, value=item.value)
@@ -235,7 +241,7 @@ def _read_described(
 ) -> dict[ConfigResource, dict[str, ConfigEntry] | BrokerError]:
     results: dict[ConfigResource, dict[str, ConfigEntry] | BrokerError] = {}
     for item in answer.results:
-        resource = _resource(item.resource_type, item.resource_name)
+        resource = named_resource(item.resource_type, item.resource_name)
         error = _error(item.error_code, "DescribeConfigs", resource, item.error_message)
         results[resource] = error or {entry.name: _entry(entry) for entry in item.configs}
     return results
@@ -246,7 +252,7 @@ def _read_altered(
 ) -> dict[ConfigResource, BrokerError | None]:
     results = {}
     for item in answer.responses:
-        resource = _resource(item.resource_type, item.resource_name)
+        resource = named_resource(item.resource_type, item.resource_name)
         results[resource] = _error(
             item.error_code, "IncrementalAlterConfigs", resource, item.error_message
         )
@@ -258,7 +264,8 @@ def _entry(entry: DescribeConfigsResponse.Resource.Config) -> ConfigEntry:
     return ConfigEntry(entry.name, entry.value, source, entry.read_only, entry.is_sensitive)
 
 
-def _resource(number: int, name: str) -> ConfigResource:
+def named_resource(number: int, name: str) -> ConfigResource:
+    """A resource, of the type that has this number in the protocol."""
     return ConfigResource(_NAMES.get(number, f"type {number}"), name)
 
 

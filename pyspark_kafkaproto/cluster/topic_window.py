@@ -76,6 +76,24 @@ class TopicWindow:
         """
         return describe_configs(self._router, resources)
 
+    def list_config_resources(self, types: Collection[str] | None = None) -> list[ConfigResource]:
+        """What has a configuration, sorted: the names that `describe_configs` takes (KIP-1142).
+
+        All topics and brokers; groups and client-metrics that something is set for.
+
+        Args:
+            types: of topic, broker, broker-logger, client-metrics, group; None: all of them.
+
+        Raises:
+            BrokerError: this user may not see them.
+            ConfigError: there is no such type.
+            UnsupportedVersion: brokers before Kafka 4.1 list those of client-metrics alone, and
+                brokers with ZooKeeper none.
+        """
+        from pyspark_kafkaproto.cluster.admin.config_resources import list_config_resources
+
+        return list_config_resources(self._router, types)
+
     def alter_configs(
         self,
         changes: Mapping[ConfigResource, Collection[ConfigChange]],

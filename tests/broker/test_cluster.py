@@ -7,11 +7,13 @@ import time
 
 import pytest
 
-from pyspark_kafkaproto.cluster import TopicPartition
+from pyspark_kafkaproto.cluster import ConfigChange, ConfigResource, TopicPartition
 from pyspark_kafkaproto.cluster.admin import Acl, AclFilter
 from pyspark_kafkaproto.errors import BrokerError
 from pyspark_kafkaproto.messages.metadata import MetadataRequest
 from pyspark_kafkaproto.net import Deadline
+from tests.brokers import config_command
+from tests.waiting import until
 
 pytestmark = pytest.mark.broker
 
@@ -49,6 +51,31 @@ def test_brokers_partitions_and_leaders(kafka, broker, topic, partitions):
     described = kafka.describe({topic}).topic(topic)
     assert described.topic_id is not None
     assert len(described.topic_id) == 16
+
+
+def test_what_has_settings_is_what_kafkas_tools_list(kafka, broker, kafka_tool, topic, new_name):
+    metrics = ConfigResource("client-metrics", new_name())
+    group = ConfigResource("group", new_name())
+    kafka.alter_configs(
+        {
+            metrics: [ConfigChange("interval.ms", "1000")],
+            group: [ConfigChange("consumer.session.timeout.ms", "46000")],
+        }
+    )
+    # A change reaches the broker a moment after the controller has made it.
+    until(lambda: {metrics, group} <= set(kafka.list_config_resources()))
+    found = kafka.list_config_resources()
+    assert ConfigResource("topic", topic) in found
+    told = sorted(kafka_tool("ClientMetricsCommand", "--list").split())
+    assert [item.name for item in found if item.type == "client-metrics"] == told
+    assert [item.name for item in kafka.list_config_resources({"client-metrics"})] == told
+    told = broker.run_tool(
+        config_command(broker),
+        *("--bootstrap-server", broker.bootstrap_servers, "--describe", "--entity-type", "groups"),
+    )
+    for item in kafka.list_config_resources({"group"}):
+        assert f"group {item.name} are:\n  " in told, "with a setting"
+    assert f"group {group.name} are:\n  consumer.session.timeout.ms=46000" in told
 
 
 def test_cluster_without_an_authorizer_says_so(kafka):

@@ -6,9 +6,16 @@ import pytest
 
 from pyspark_kafkaproto.arrow import schema_for
 from pyspark_kafkaproto.client import OffsetRange, ReadSettings, ReadTask, read_batches
-from pyspark_kafkaproto.cluster import KafkaCluster, TopicPartition
+from pyspark_kafkaproto.cluster import (
+    ConfigChange,
+    ConfigResource,
+    KafkaCluster,
+    TopicPartition,
+)
 from pyspark_kafkaproto.devbroker import DevBroker
+from pyspark_kafkaproto.errors import UnsupportedVersion
 from pyspark_kafkaproto.net import connections_for
+from tests.waiting import until
 
 pytestmark = pytest.mark.broker
 
@@ -35,4 +42,9 @@ def test_kafka_3_9_is_read_and_committed_to():
             batches = read_batches(task, cluster.config, ReadSettings(), schema_for(["value"]))
             values = [value for batch in batches for value in batch.column(0).to_pylist()]
             connections_for(cluster.config).close()
+            metrics = ConfigResource("client-metrics", "all")
+            cluster.alter_configs({metrics: [ConfigChange("interval.ms", "1000")]})
+            until(lambda: cluster.list_config_resources({"client-metrics"}) == [metrics])
+            with pytest.raises(UnsupportedVersion, match=r"before Kafka 4\.1 list"):
+                cluster.list_config_resources()
     assert sorted(values) == sorted(f"value {n}".encode() for n in range(50))

@@ -212,6 +212,7 @@ FEATURES = {
     "changing configurations of groups": lambda cluster: cluster.alter_configs(
         {GROUP_CONFIG: [ConfigChange("consumer.session.timeout.ms", "46000")]}, validate_only=True
     ),
+    "listing what has configurations": lambda cluster: cluster.list_config_resources(),
     "listing ACLs": lambda cluster: cluster.describe_acls(),
     "changing ACLs": lambda cluster: (
         cluster.create_acls({ANY_ACL}),

@@ -34,6 +34,7 @@ from pyspark_kafkaproto.messages.delete_records import DeleteRecordsResponse
 from pyspark_kafkaproto.messages.delete_topics import DeleteTopicsResponse
 from pyspark_kafkaproto.messages.describe_configs import DescribeConfigsResponse
 from pyspark_kafkaproto.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
+from pyspark_kafkaproto.messages.list_config_resources import ListConfigResourcesResponse
 from pyspark_kafkaproto.messages.list_offsets import ListOffsetsResponse
 from pyspark_kafkaproto.messages.offset_commit import OffsetCommitResponse
 from pyspark_kafkaproto.messages.offset_delete import OffsetDeleteResponse
@@ -724,6 +725,32 @@ def test_nothing_is_deleted_without_a_yes(brokers, command):
     assert brokers.asked("DeleteTopics") == brokers.asked("DeleteRecords") == []
     assert command("topics", "delete", "orders", "--yes").exit_code == 0
     assert len(brokers.asked("DeleteTopics")) == 1
+
+
+def test_configs_of_all_that_have_any_are_listed_and_shown(brokers, command, rows):
+    listed = ListConfigResourcesResponse.ConfigResource
+    groups = tuple(listed(resource_name=name, resource_type=32) for name in ("b", "a"))
+    brokers.on("ListConfigResources", ListConfigResourcesResponse(config_resources=groups))
+    told = [{"type": "group", "name": "a"}, {"type": "group", "name": "b"}]
+    assert rows("configs", "list", "group", "topic") == rows("configs", "list") == told
+    asked = brokers.asked("ListConfigResources")
+    assert [request.resource_types for request in asked] == [(2, 32), ()]
+
+    part = DescribeConfigsResponse.Resource
+    entries = (
+        part.Config(name="x", value="5", config_source=8),
+        part.Config(name="y", value="6", config_source=5),
+    )
+    found = (part(resource_type=32, resource_name=name, configs=entries) for name in "ba")
+    brokers.on("DescribeConfigs", DescribeConfigsResponse(results=tuple(found)))
+    assert command("configs", "describe", "group").stdout.splitlines() == [
+        "Of  Setting  Value  Set by  Read-only",
+        "a   x        5      group   no",
+        "b   x        5      group   no",
+    ]
+    assert len(rows("configs", "describe", "group", "--all")) == 4
+    assert {row["resource"] for row in rows("configs", "describe", "group")} == {"a", "b"}
+    assert command("configs", "list", "groups").exit_code == 2
 
 
 @pytest.mark.slow
