@@ -17,6 +17,7 @@ from pyspark_kafkaproto.cli.typed import naming_typed
 from pyspark_kafkaproto.cluster import ConfigChange, KafkaCluster
 from pyspark_kafkaproto.cluster.silence import waiting_aloud
 from pyspark_kafkaproto.errors import ConfigError, KafkaProtoError
+from pyspark_kafkaproto.wire.printable import printed
 
 # Settings of topics by which brokers delete records that are there.
 _DELETING = ("retention.", "local.retention.", "cleanup.policy")
@@ -136,7 +137,7 @@ def telling_deleted(kind: str, names: Collection[str], *, as_json: bool) -> Iter
 def _tell_deleted(kind: str, names: Collection[str], *, as_json: bool) -> None:
     done = sorted(set(names))
     rows = [{kind: name, "result": "deleted"} for name in done]
-    tell(rows, f"deleted {', '.join(done)}", as_json=as_json)
+    tell(rows, f"deleted {', '.join(map(printed, done))}", as_json=as_json)
 
 
 def yes_option(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,43 +1,40 @@
-"""`kafkaproto groups`: list, describe, offsets, reset, delete."""
+"""`kafkaproto groups`: list, describe, offsets, delete; `reset` has a room of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from functools import partial
 
 import click
 
 from pyspark_kafkaproto.cli.connection import confirmed, connected, telling_deleted, yes_option
 from pyspark_kafkaproto.cli.described import group_rows, show_groups
-from pyspark_kafkaproto.cli.moments import parse_span, parse_time
+from pyspark_kafkaproto.cli.group_names import (
+    all_groups_options,
+    all_readers,
+    check_named,
+    type_option,
+)
+from pyspark_kafkaproto.cli.group_reset import reset
 from pyspark_kafkaproto.cli.output import (
     gathered,
     json_option,
     show,
     show_json,
-    table_text,
-    was_seen,
+    tell,
 )
 from pyspark_kafkaproto.cli.refused import Refused, all_of, merged
-from pyspark_kafkaproto.cli.values import find_partitions, parse_topic_offsets
+from pyspark_kafkaproto.cli.values import find_partitions
 from pyspark_kafkaproto.cluster import (
     GROUP_STATES,
-    GROUP_TYPES,
-    BackBy,
     CommittedOffset,
     DescribedGroup,
     KafkaCluster,
-    Moved,
-    ResetTo,
-    ShiftBy,
-    ToEarliest,
-    ToLatest,
-    ToOffsets,
     TopicPartition,
-    ToTime,
 )
-from pyspark_kafkaproto.error_codes import GROUP_ID_NOT_FOUND
-from pyspark_kafkaproto.errors import BrokerError, ConfigError, KafkaProtoError
+from pyspark_kafkaproto.error_codes import NON_EMPTY_GROUP
+from pyspark_kafkaproto.errors import BrokerError, KafkaProtoError
+from pyspark_kafkaproto.wire.printable import printed
 
 _LIST = {"group": "Group", "type": "Type", "state": "State", "users": "Used by"}
 # Who is in groups of a protocol type; others, such as connect, are shown as they are.
@@ -49,7 +46,6 @@ _OFFSETS = {
     "offset": "Offset",
     "metadata": "Metadata",
 }
-_MOVED = {"topic": "Topic", "partition": "Partition", "before": "Before", "after": "After"}
 
 
 @click.group()
@@ -70,6 +66,9 @@ def groups() -> None:
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
 
 
+groups.add_command(reset)
+
+
 @groups.command("list")
 @connected
 @click.option(
@@ -79,13 +78,7 @@ def groups() -> None:
     multiple=True,
     help="Those in this state alone; repeatable.",
 )
-@click.option(
-    "--type",
-    "types",
-    type=click.Choice(GROUP_TYPES, case_sensitive=False),
-    multiple=True,
-    help="Those of this type alone; repeatable.",
-)
+@type_option
 @json_option
 def list_(
     cluster: KafkaCluster, states: tuple[str, ...], types: tuple[str, ...], as_json: bool
@@ -120,9 +113,16 @@ def list_(
 
 @groups.command()
 @connected
-@click.argument("names", nargs=-1, required=True, metavar="GROUP…")
+@click.argument("names", nargs=-1, metavar="[GROUP]…")
+@all_groups_options
 @json_option
-def describe(cluster: KafkaCluster, names: tuple[str, ...], as_json: bool) -> None:
+def describe(
+    cluster: KafkaCluster,
+    names: tuple[str, ...],
+    types: tuple[str, ...],
+    every: bool,
+    as_json: bool,
+) -> None:
     """State and members of GROUPs, and which partitions each member reads.
 
     In a share group several members may read the same partition. Of a streams group the tasks are
@@ -131,11 +131,14 @@ def describe(cluster: KafkaCluster, names: tuple[str, ...], as_json: bool) -> No
     \b
     Examples:
       kafkaproto groups describe reports
+      kafkaproto groups describe --all-groups --type streams
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
+    check_named(names, types, every=every)
+    asked = [item.group for item in cluster.list_groups(types=types)] if every else names
     refused = Refused()
-    told = refused.each(names, cluster.describe_groups)
+    told = refused.each(asked, cluster.describe_groups)
     found = [item for _, item in sorted(merged(told).items())]
-    if found and as_json:
+    if as_json and (found or not refused):
         show_json(group_rows(found))
     elif found:
         show_groups(found)
@@ -180,92 +183,8 @@ def _offsets_of(
 
 @groups.command()
 @connected
-@click.argument("group")
-@click.option("--to-earliest", is_flag=True, help="To the first record that is there.")
-@click.option("--to-latest", is_flag=True, help="Behind the last record.")
-@click.option(
-    "--to-time",
-    metavar="TIME",
-    help="To the first record of TIME or later; without a zone local time.",
-)
-@click.option("--back-by", metavar="SPAN", help="To the first record of the last 90s, 10m, 2h, 7d.")
-@click.option("--shift", type=int, metavar="COUNT", help="So many on, or back: --shift=-100.")
-@click.option(
-    "--to",
-    "named",
-    metavar="TOPIC:PARTITION=OFFSET",
-    multiple=True,
-    help="To this offset, of this partition alone.",
-)
-@click.option(
-    "--topic",
-    "topics",
-    metavar="TOPIC[:PARTITION,…]",
-    multiple=True,
-    help="Which; without it those that the group has committed for, without the repartition topics "
-    "of a streams group.",
-)
-@click.option("--dry-run", is_flag=True, help="Only show what would be.")
-@yes_option
-@json_option
-def reset(
-    cluster: KafkaCluster,
-    group: str,
-    topics: tuple[str, ...],
-    dry_run: bool,
-    is_sure: bool,
-    as_json: bool,
-    **ways: object,
-) -> None:
-    """Move what GROUP has committed; refused while it has members.
-
-    Of a share group, move where it starts: what lies before is done with by this, what lies behind
-    is given to members once more.
-
-    \b
-    Examples:
-      kafkaproto groups reset reports --to-earliest --topic orders --dry-run
-      kafkaproto groups reset reports --to-time 2026-11-21T08:00 --yes
-      kafkaproto groups reset reports --shift=-100 --topic orders:0,1
-      kafkaproto groups reset reports --to orders:0=4711
-    """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
-    to = _way(ways)
-    if isinstance(to, ToOffsets) and topics:
-        raise click.UsageError("--to names its partitions: --topic does not go with it")
-    partitions = find_partitions(cluster, "--topic", topics) if topics else None
-    move = cluster.reset_consumer_offsets
-    if _is_share_group(cluster, group):
-        move = cluster.reset_share_group_offsets
-    try:
-        planned = move(group, to, partitions, dry_run=True)
-    except ConfigError as error:
-        if error.option != "partitions":  # as Python has it
-            raise
-        raise click.UsageError(
-            f"group {group} has no offsets: name what to reset, --topic TOPIC"
-        ) from error
-    if not dry_run:
-        seen = planned
-        if not is_sure:
-            click.echo(table_text(_moved_rows(planned), _MOVED), err=True)
-        confirmed(f"Move the offsets of group {group}?", is_sure=is_sure)
-        # Just what was shown: the partitions' ends may have moved on meanwhile.
-        shown = ToOffsets({item: moved.after for item, moved in planned.items()})
-        try:
-            planned = move(group, shown)
-        except KafkaProtoError as error:
-            if error.usable:  # some partitions are moved, though others were refused
-                show(_moved_rows(error.usable), _MOVED, as_json=as_json)
-            raise
-        if planned == seen and was_seen(is_sure=is_sure, as_json=as_json):
-            click.echo(f"moved the offsets of group {group}", err=True)
-            return
-    show(_moved_rows(planned), _MOVED, as_json=as_json)
-
-
-@groups.command()
-@connected
-@click.argument("names", nargs=-1, required=True, metavar="GROUP…")
+@click.argument("names", nargs=-1, metavar="[GROUP]…")
+@all_groups_options
 @click.option(
     "--topic",
     "topics",
@@ -278,19 +197,29 @@ def reset(
 def delete(
     cluster: KafkaCluster,
     names: tuple[str, ...],
+    types: tuple[str, ...],
+    every: bool,
     topics: tuple[str, ...],
     is_sure: bool,
     as_json: bool,
 ) -> None:
     """Delete GROUPs with their offsets; refused while they have members.
 
-    Internal topics of a streams group stay: kafkaproto topics delete.
+    With --all-groups those with members stay, and are told. Internal topics of a streams group
+    stay: kafkaproto topics delete.
 
     \b
     Examples:
       kafkaproto groups delete reports
       kafkaproto groups delete reports --topic orders     (only what it has committed there)
+      kafkaproto groups delete --all-groups --type consumer
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
+    check_named(names, types, every=every)
+    if every and topics:
+        raise click.UsageError("--topic goes with names of groups, not with --all-groups")
+    if every:
+        _delete_all(cluster, types, is_sure=is_sure, as_json=as_json)
+        return
     found = all_of(names, cluster.describe_groups)
     if not topics:
         confirmed(f"Delete the groups {', '.join(names)}?", is_sure=is_sure)
@@ -325,6 +254,30 @@ def delete(
             click.echo(f"deleted offsets of {name}", err=True)
 
 
+def _delete_all(
+    cluster: KafkaCluster, types: Collection[str], *, is_sure: bool, as_json: bool
+) -> None:
+    """Delete those without members, as Kafka's own tool does, and tell which are left."""
+    refused = Refused()
+    names = [item.group for item in all_readers(cluster, types)]
+    found = merged(refused.each(names, cluster.describe_groups))
+    for name, item in sorted(found.items()):
+        if item.members:
+            text = f"it has members ({len(item.members)}), and stays: stop them, then delete it"
+            refused.note(BrokerError(NON_EMPTY_GROUP, "DeleteGroups", f"group {name!r}", text))
+    doomed = sorted(name for name, item in found.items() if not item.members)
+    if doomed:
+        confirmed(f"Delete the groups {', '.join(map(printed, doomed))}?", is_sure=is_sure)
+        try:
+            with telling_deleted("group", doomed, as_json=as_json):
+                cluster.delete_groups(set(doomed))
+        except KafkaProtoError as error:
+            refused.note(error)
+    elif not refused:
+        tell([], "there is no group", as_json=as_json)
+    refused.tell()
+
+
 def _check_begun(cluster: KafkaCluster, groups: Collection[str], topics: Collection[str]) -> None:
     """Refuse, as Kafka's own tool does, topics that one of these share groups has nothing of."""
     there = {
@@ -352,16 +305,6 @@ def _shares(item: DescribedGroup) -> bool:
     return item.type == "share"
 
 
-def _is_share_group(cluster: KafkaCluster, group: str) -> bool:
-    """Whether it is one; a group that there is not is to be made as one that commits."""
-    try:
-        return _shares(cluster.describe_groups({group})[group])
-    except BrokerError as error:
-        if error.code == GROUP_ID_NOT_FOUND:
-            return False
-        raise
-
-
 def _share_offsets(
     cluster: KafkaCluster, groups: Collection[str]
 ) -> dict[str, dict[TopicPartition, CommittedOffset]]:
@@ -375,37 +318,5 @@ def _share_offsets(
     }
 
 
-def _way(ways: Mapping[str, object]) -> ResetTo:
-    """The one way that was given."""
-    # By identity: --shift=0 is given, though 0 equals False.
-    given = {
-        name: value
-        for name, value in ways.items()
-        if value is not None and value is not False and value != ()
-    }
-    if len(given) != 1:
-        raise click.UsageError(
-            "give one of --to-earliest, --to-latest, --to-time, --back-by, --shift, --to"
-        )
-    match next(iter(given.items())):
-        case "to_earliest", _:
-            return ToEarliest()
-        case "to_latest", _:
-            return ToLatest()
-        case "to_time", str(text):
-            return ToTime(parse_time("--to-time", text))
-        case "back_by", str(text):
-            return BackBy(parse_span("--back-by", text))
-        case "shift", int(count):
-            return ShiftBy(count)
-        case _, tuple(texts):
-            return ToOffsets(parse_topic_offsets("--to", texts))
-    raise AssertionError(given)  # an option was added to the command and not to this table
-
-
 def _forgotten_rows(group: str, partitions: Iterable[TopicPartition]) -> list[dict[str, object]]:
     return [{"group": group, **item._asdict(), "result": "deleted"} for item in partitions]
-
-
-def _moved_rows(moved: Mapping[TopicPartition, Moved]) -> list[dict[str, object]]:
-    return [{**item._asdict(), **to._asdict()} for item, to in sorted(moved.items())]
