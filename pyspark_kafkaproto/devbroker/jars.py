@@ -33,6 +33,7 @@ SCALA = "2.13"
 Report = Callable[[str], None]
 
 _FETCH_TIMEOUT_S = 900.0
+_CSV, _CSV_GROUP = "jackson-dataformat-csv", "com.fasterxml.jackson.dataformat"
 # With these first on the class path, Kafka logs through log4j 2; its own jars bring no back end,
 # and a start that fails would say nothing.
 _LOGGING_JARS = ("slf4j-api", "log4j-slf4j2-impl", "log4j-api", "log4j-core")
@@ -85,7 +86,17 @@ def class_path(version: str, *, with_tools: bool = False, report: Report = repor
             # What the tools need (argparse4j, jopt-simple, Jackson) is among the broker's jars:
             # taking them transitively would bring all of Kafka Connect, 40 jars more.
             folders.append(fetch("kafka-tools", version, transitive=False, report=report))
+            folders += _csv_library(folders[0], report)
     return os.pathsep.join([*map(str, _logging_jars()), *(f"{folder}/*" for folder in folders)])
+
+
+def _csv_library(broker: Path, report: Report) -> list[Path]:
+    """What the tools read and write CSV with, where the broker's jars lack it (4.4)."""
+    cores = list(broker.glob("jackson-core-*.jar"))
+    if not cores or any(broker.glob(f"{_CSV}-*.jar")):
+        return []
+    version = cores[0].stem.removeprefix("jackson-core-")
+    return [fetch(_CSV, version, group=_CSV_GROUP, transitive=False, report=report)]
 
 
 def fetch(

@@ -57,6 +57,22 @@ def test_pysparks_logging_comes_first(fake_kafka):
     ] * 4
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("has_csv", [False, True])
+def test_tools_have_the_library_that_reads_csv(fake_java, tmp_path, told, has_csv):
+    """The brokers of 4.4 do without: plans of offsets could not be exported."""
+    broker = tmp_path / "cache" / "pyspark-kafkaproto" / "kafka_2.13-4.4.0"
+    broker.mkdir(parents=True)
+    (broker / "jackson-core-2.21.7.jar").touch()
+    if has_csv:
+        (broker / "jackson-dataformat-csv-2.21.7.jar").touch()
+    path = jars.class_path("4.4.0", with_tools=True, report=told.append)
+    csv = broker.with_name("jackson-dataformat-csv-2.21.7-alone")
+    assert (f"{csv}/*" in path.split(os.pathsep)) == (not has_csv)
+    assert csv.is_dir() == (not has_csv)
+    assert "jackson-dataformat-csv" not in jars.class_path("4.4.0", report=told.append)
+
+
 def test_a_fetch_fills_the_users_cache_and_reports_each_jar(fake_java, tmp_path, told):
     folder = jars.fetch("kafka_2.13", "4.3.0", report=told.append)
     assert folder == tmp_path / "cache" / "pyspark-kafkaproto" / "kafka_2.13-4.3.0"
