@@ -9,26 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
+from typing import NamedTuple
 
 import click
 
 from pyspark_kafkaproto.cli.connection import confirmed, connected, yes_option
 from pyspark_kafkaproto.cli.group_names import all_groups_options, all_readers, check_named
-from pyspark_kafkaproto.cli.moments import parse_span, parse_time
-from pyspark_kafkaproto.cli.output import json_option, show, table_text, was_seen
+from pyspark_kafkaproto.cli.offset_plan import OffsetPlan, plan_text
+from pyspark_kafkaproto.cli.output import Row, json_option, show_json, table_text, was_seen
 from pyspark_kafkaproto.cli.refused import Refused, merged
-from pyspark_kafkaproto.cli.values import find_partitions, parse_topic_offsets
+from pyspark_kafkaproto.cli.reset_ways import Way, the_way, way_options
+from pyspark_kafkaproto.cli.values import find_partitions
 from pyspark_kafkaproto.cluster import (
-    BackBy,
     KafkaCluster,
     Moved,
     ResetTo,
-    ShiftBy,
-    ToEarliest,
-    ToLatest,
     ToOffsets,
     TopicPartition,
-    ToTime,
 )
 from pyspark_kafkaproto.error_codes import GROUP_ID_NOT_FOUND
 from pyspark_kafkaproto.errors import BrokerError, ConfigError, KafkaProtoError
@@ -40,26 +37,18 @@ _Plan = Mapping[TopicPartition, Moved]
 _Call = Callable[..., dict[TopicPartition, Moved]]
 
 
+class _Target(NamedTuple):
+    """Where a group is to go, and what moves it."""
+
+    call: _Call
+    to: ResetTo
+
+
 @click.command()
 @connected
 @click.argument("names", nargs=-1, metavar="[GROUP]…")
 @all_groups_options
-@click.option("--to-earliest", is_flag=True, help="To the first record that is there.")
-@click.option("--to-latest", is_flag=True, help="Behind the last record.")
-@click.option(
-    "--to-time",
-    metavar="TIME",
-    help="To the first record of TIME or later; without a zone local time.",
-)
-@click.option("--back-by", metavar="SPAN", help="To the first record of the last 90s, 10m, 2h, 7d.")
-@click.option("--shift", type=int, metavar="COUNT", help="So many on, or back: --shift=-100.")
-@click.option(
-    "--to",
-    "named",
-    metavar="TOPIC:PARTITION=OFFSET",
-    multiple=True,
-    help="To this offset, of this partition alone.",
-)
+@way_options
 @click.option(
     "--topic",
     "topics",
@@ -69,15 +58,17 @@ _Call = Callable[..., dict[TopicPartition, Moved]]
     "of a streams group.",
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be.")
+@click.option("--export", "as_csv", is_flag=True, help="Print CSV, for --from-file.")
 @yes_option
 @json_option
-def reset(
+def reset(  # noqa: PLR0913, PLR0917 - one for each option
     cluster: KafkaCluster,
     names: tuple[str, ...],
     types: tuple[str, ...],
     every: bool,
     topics: tuple[str, ...],
     dry_run: bool,
+    as_csv: bool,
     is_sure: bool,
     as_json: bool,
     **ways: object,
@@ -94,70 +85,60 @@ def reset(
       kafkaproto groups reset reports --shift=-100 --topic orders:0,1
       kafkaproto groups reset reports --to orders:0=4711
       kafkaproto groups reset --all-groups --type consumer --to-latest --topic orders --dry-run
+      kafkaproto groups reset reports --shift=0 --dry-run --export > reports.csv
+      kafkaproto groups reset reports --from-file reports.csv
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
-    check_named(names, types, every=every)
-    to = _way(ways)
-    if isinstance(to, ToOffsets) and topics:
-        raise click.UsageError("--to names its partitions: --topic does not go with it")
+    if as_csv and as_json:
+        raise click.UsageError("--export prints CSV: --json does not go with it")
+    way = the_way(ways, has_topics=bool(topics))
     partitions = find_partitions(cluster, "--topic", topics) if topics else None
-    calls = _calls_of_all(cluster, types) if every else _calls_of(cluster, names)
+    targets = _targets(cluster, way, names, types, every=every)
     refused = Refused()
-    planned = _planned(calls, to, partitions, refused, every=every)
+    planned = _planned(targets, partitions, refused, every=every)
     if not every:
         refused.tell()  # before anything is moved
     is_many = len(set(names)) != 1
     done = planned
     if planned and not dry_run:
         if not is_sure:
-            _show(planned, is_many=is_many, as_json=False, aside=True)
+            click.echo(_table(planned, is_many=is_many), err=True)
         confirmed(f"Move the offsets of {_named(planned)}?", is_sure=is_sure)
-        done = _moved(calls, planned, refused)
-        if done == planned and was_seen(is_sure=is_sure, as_json=as_json):
+        done = _moved(targets, planned, refused)
+        if done == planned and not as_csv and was_seen(is_sure=is_sure, as_json=as_json):
             click.echo(f"moved the offsets of {_named(planned)}", err=True)
             refused.tell()
             return
     if done or not refused:
-        _show(done, is_many=is_many, as_json=as_json)
+        _show(done, is_many=is_many, as_csv=as_csv, as_json=as_json)
     refused.tell()
 
 
-def _way(ways: Mapping[str, object]) -> ResetTo:
-    """The one way that was given."""
-    # By identity: --shift=0 is given, though 0 equals False.
-    given = {
-        name: value
-        for name, value in ways.items()
-        if value is not None and value is not False and value != ()
-    }
-    if len(given) != 1:
-        raise click.UsageError(
-            "give one of --to-earliest, --to-latest, --to-time, --back-by, --shift, --to"
-        )
-    match next(iter(given.items())):
-        case "to_earliest", _:
-            return ToEarliest()
-        case "to_latest", _:
-            return ToLatest()
-        case "to_time", str(text):
-            return ToTime(parse_time("--to-time", text))
-        case "back_by", str(text):
-            return BackBy(parse_span("--back-by", text))
-        case "shift", int(count):
-            return ShiftBy(count)
-        case _, tuple(texts):
-            return ToOffsets(parse_topic_offsets("--to", texts))
-    raise AssertionError(given)  # an option was added to the command and not to this table
-
-
-def _calls_of(cluster: KafkaCluster, names: Collection[str]) -> dict[str, _Call]:
-    """What moves each of them; a group that there is not is to be made as one that commits."""
-    return {name: _call(cluster, is_share=_is_share_group(cluster, name)) for name in names}
-
-
-def _calls_of_all(cluster: KafkaCluster, types: Collection[str]) -> dict[str, _Call]:
+def _targets(
+    cluster: KafkaCluster,
+    way: Way,
+    names: Collection[str],
+    types: Collection[str],
+    *,
+    every: bool,
+) -> dict[str, _Target]:
+    """Where each group is to go; a group that there is not is to be made as one that commits."""
+    if isinstance(way, OffsetPlan):
+        if every or types:
+            option = "--all-groups" if every else "--type"
+            raise click.UsageError(f"--from-file says which groups: {option} does not go with it")
+        return {
+            name: _Target(_call(cluster, is_share=_is_share_group(cluster, name)), ToOffsets(own))
+            for name, own in way.of(names).items()
+        }
+    check_named(names, types, every=every)
+    if every:
+        return {
+            item.group: _Target(_call(cluster, is_share=item.type == "share"), way)
+            for item in all_readers(cluster, types)
+        }
     return {
-        item.group: _call(cluster, is_share=item.type == "share")
-        for item in all_readers(cluster, types)
+        name: _Target(_call(cluster, is_share=_is_share_group(cluster, name)), way)
+        for name in names
     }
 
 
@@ -175,8 +156,7 @@ def _is_share_group(cluster: KafkaCluster, group: str) -> bool:
 
 
 def _planned(
-    calls: Mapping[str, _Call],
-    to: ResetTo,
+    targets: Mapping[str, _Target],
     partitions: Collection[TopicPartition] | None,
     refused: Refused,
     *,
@@ -184,9 +164,9 @@ def _planned(
 ) -> dict[str, _Plan]:
     """Where each group would go; of `every` group, those that have nothing to move are left out."""
     planned: dict[str, _Plan] = {}
-    for group, call in calls.items():
+    for group, target in targets.items():
         try:
-            planned |= merged(refused.each([group], partial(_plan, call, to, partitions)))
+            planned |= merged(refused.each([group], partial(_plan, target, partitions)))
         except ConfigError as error:
             if error.option != "partitions":  # as Python has it
                 raise
@@ -197,20 +177,20 @@ def _planned(
 
 
 def _plan(
-    call: _Call, to: ResetTo, partitions: Collection[TopicPartition] | None, groups: Iterable[str]
+    target: _Target, partitions: Collection[TopicPartition] | None, groups: Iterable[str]
 ) -> dict[str, _Plan]:
-    return {group: call(group, to, partitions, dry_run=True) for group in groups}
+    return {group: target.call(group, target.to, partitions, dry_run=True) for group in groups}
 
 
 def _moved(
-    calls: Mapping[str, _Call], planned: Mapping[str, _Plan], refused: Refused
+    targets: Mapping[str, _Target], planned: Mapping[str, _Plan], refused: Refused
 ) -> dict[str, _Plan]:
     """What is moved: just what was shown, as the partitions' ends may have moved on meanwhile."""
     done: dict[str, _Plan] = {}
     for group, plan in planned.items():
         shown = ToOffsets({item: moved.after for item, moved in plan.items()})
         try:
-            done[group] = calls[group](group, shown)
+            done[group] = targets[group].call(group, shown)
         except KafkaProtoError as error:
             refused.note(error)
             if error.usable:  # some partitions are moved, though others were refused
@@ -224,18 +204,27 @@ def _named(groups: Collection[str]) -> str:
     return f"group{'s' * (len(groups) > 1)} {', '.join(map(printed, groups))}"
 
 
-def _show(moved: Mapping[str, _Plan], *, is_many: bool, as_json: bool, aside: bool = False) -> None:
+def _show(moved: Mapping[str, _Plan], *, is_many: bool, as_csv: bool, as_json: bool) -> None:
     """Print where they go, or went; of one group that was named without its name."""
-    rows = [
-        {"group": group, **item._asdict(), **to._asdict()}
+    if as_csv:
+        after = {
+            group: {item: to.after for item, to in plan.items()} for group, plan in moved.items()
+        }
+        click.echo(plan_text(after, is_many=is_many), nl=False)
+    elif as_json:
+        show_json(_rows(moved, is_many=is_many))
+    else:
+        click.echo(_table(moved, is_many=is_many), nl=False)
+
+
+def _table(moved: Mapping[str, _Plan], *, is_many: bool) -> str:
+    columns = {"group": "Group", **_MOVED} if is_many else _MOVED
+    return table_text(_rows(moved, is_many=is_many), columns)
+
+
+def _rows(moved: Mapping[str, _Plan], *, is_many: bool) -> list[Row]:
+    return [
+        {**({"group": group} if is_many else {}), **item._asdict(), **to._asdict()}
         for group, plan in moved.items()
         for item, to in sorted(plan.items())
     ]
-    if not is_many:
-        for row in rows:
-            del row["group"]
-    columns = {"group": "Group", **_MOVED} if is_many else _MOVED
-    if aside:
-        click.echo(table_text(rows, columns), err=True)
-    else:
-        show(rows, columns, as_json=as_json)

@@ -39,6 +39,11 @@ def is_id(text: str) -> bool:
     return bool(_ID.fullmatch(text)) and int(text) < 2**31
 
 
+def is_offset(text: str, least: int = 0) -> bool:
+    """Whether it is an offset, from `least` on."""
+    return bool(_OFFSET.fullmatch(text)) and least <= int(text) < 2**63
+
+
 def parse_ids(option: str, text: str) -> list[int]:
     """`1,2,3`: ids of brokers."""
     ids = text.split(",")
@@ -165,6 +170,6 @@ def _number(option: str, text: str) -> int:
 
 
 def _offset(option: str, text: str, least: int) -> int:
-    if not _OFFSET.fullmatch(text) or not least <= int(text) < 2**63:
+    if not is_offset(text, least):
         raise ConfigError(option, text, f"expected an offset, {least} or more")
     return int(text)
