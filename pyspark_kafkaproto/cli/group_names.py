@@ -10,6 +10,8 @@ import click
 from pyspark_kafkaproto.cluster import GROUP_TYPES, KafkaCluster
 from pyspark_kafkaproto.cluster.groups.described import ListedGroup
 
+_OF_OTHER_TOOLS = ("share", "streams")
+
 
 def type_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """`--type`, of groups."""
@@ -45,9 +47,11 @@ def check_named(names: Collection[str], types: Collection[str], *, every: bool) 
 
 
 def all_readers(cluster: KafkaCluster, types: Collection[str]) -> list[ListedGroup]:
-    """All groups (of `types`, if there are any) that are about topics' partitions.
+    """All groups of `types` that are about topics' partitions.
 
-    Workers of Kafka Connect and the like are in groups, too, which have nothing to reset, and which
-    nobody means who deletes all: Kafka's own tool leaves them out as well.
+    Without types those that Kafka's own tool of this option is about, as nobody means more who
+    deletes all in its words: consumers' groups, by either protocol. Workers of Kafka Connect and
+    the like are in groups, too, which have nothing to reset, and are left out there as well.
     """
-    return [item for item in cluster.list_groups(types=types) if item.reads_topics]
+    found = [item for item in cluster.list_groups(types=types) if item.reads_topics]
+    return found if types else [item for item in found if item.type not in _OF_OTHER_TOOLS]

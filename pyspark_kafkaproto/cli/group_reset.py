@@ -76,7 +76,8 @@ def reset(  # noqa: PLR0913, PLR0917 - one for each option
     """Move what GROUPs have committed; refused while they have members.
 
     Of a share group, move where it starts: what lies before is done with by this, what lies behind
-    is given to members once more. With --all-groups those with members stay, and are told.
+    is given to members once more. With --all-groups, consumers' groups unless --type says more,
+    those with members stay, and are told.
 
     \b
     Examples:

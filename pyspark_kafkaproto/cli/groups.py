@@ -205,14 +205,14 @@ def delete(
 ) -> None:
     """Delete GROUPs with their offsets; refused while they have members.
 
-    With --all-groups those with members stay, and are told. Internal topics of a streams group
-    stay: kafkaproto topics delete.
+    With --all-groups, consumers' groups unless --type says more, those with members stay, and are
+    told. Internal topics of a streams group stay: kafkaproto topics delete.
 
     \b
     Examples:
       kafkaproto groups delete reports
       kafkaproto groups delete reports --topic orders     (only what it has committed there)
-      kafkaproto groups delete --all-groups --type consumer
+      kafkaproto groups delete --all-groups --type share
     """  # noqa: D301 - \b is click's mark for a paragraph that is not to be wrapped
     check_named(names, types, every=every)
     if every and topics:

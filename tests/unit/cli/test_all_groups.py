@@ -71,18 +71,17 @@ def test_all_are_reset_but_those_with_members(groups, command):
         ["Group", "Topic", "Partition", "Before", "After"],
         ["a", "orders", "0", "20", "0"],
         ["b", "orders", "0", "10", "0"],
-        ["shared", "orders", "0", "25", "0"],
     ]
     assert "group 'busy': NON_EMPTY_GROUP (68): it has members (2: " in shown.stderr
     assert command(*words, input="n\n").exit_code == 1
     assert groups.offsets["a"] == {FIRST: (20, "")}
     done = command(*words, input="y\n")
     assert (done.exit_code, done.stdout) == (1, shown.stdout)
-    assert "Move the offsets of groups a, b, shared?" in done.stderr
+    assert "Move the offsets of groups a, b?" in done.stderr
     assert "'busy'" in done.stderr
     moved = {FIRST: (0, "")}
     assert groups.offsets == {"a": moved, "b": moved, "busy": {FIRST: (5, "")}}
-    assert groups.shared == {FIRST: (0, 0)}
+    assert groups.shared == {FIRST: (25, 4)}, "it is of another tool, in Kafka's words"
 
 
 def test_a_terminal_is_shown_the_table_once(groups, command, monkeypatch):
@@ -138,12 +137,14 @@ def test_all_are_deleted_but_those_with_members(groups, brokers, command):
     assert brokers.asked("DeleteGroups") == []
     done = command("groups", "delete", *ALL, "--json", input="y\n")
     assert done.exit_code == 1
-    deleted = ["a", "b", "shared", "silent"]
+    deleted = ["a", "b", "silent"]
     assert [row["group"] for row in json.loads(done.stdout)] == deleted
     assert f"Delete the groups {', '.join(deleted)}?" in done.stderr
     assert "group 'busy': NON_EMPTY_GROUP (68): it has members (2), and stays" in done.stderr
     asked = [name for request in brokers.asked("DeleteGroups") for name in request.groups_names]
     assert sorted(asked) == deleted
+    done = command("groups", "delete", *ALL, "--type", "share", "--yes")
+    assert (done.exit_code, done.stderr) == (0, "deleted shared\n")
 
 
 def test_those_with_members_are_told_where_another_is_refused(groups, brokers, command):
