@@ -58,6 +58,7 @@ class LimitedStreamReader(KafkaStreamReader, SupportsTriggerAvailableNow):
             # An empty batch 0 logs the start: after a restart it may have moved, and partitions
             # may have been added.
             self._is_batch_0_logged = True
+            self._tail.report_cut_off(at)  # from now on; the next look may be much later
             return start
         self._keep_pace()
         self._latest = self._ends(at)

@@ -555,6 +555,17 @@ def test_idle_stream_knows_a_log_that_was_cut_off_and_has_grown_since(brokers, i
     assert caplog.text.count("was cut off at offset 90") == 1
 
 
+def test_fresh_stream_knows_a_log_that_was_cut_off_before_its_first_look(brokers, stream):
+    """Below the start that batch 0 has logged: a trigger's whole interval lies between the two."""
+    reader = stream()
+    start = started(reader)
+    log = brokers.logs["orders", 0]
+    log.cut_off(90)
+    log.stop = 130
+    with pytest.raises(DataLoss, match=r"orders-0 was cut off at offset 90 .*up to 100, are gone"):
+        reader.latestOffset(start, NO_LIMIT)
+
+
 @pytest.mark.parametrize("fails", ["true", "false"])
 def test_a_topic_deleted_before_its_leaders_are_asked_for_cut_offs_is_told_by_the_next_look(
     brokers, idle, clock, fails
