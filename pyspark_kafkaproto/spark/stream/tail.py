@@ -51,6 +51,7 @@ class Tail:
         self._looked_up_at = 0.0
         self._topic_ids: dict[str, bytes] = {}
         self._epochs: dict[TopicPartition, int] = {}  # of the leaders that told ends
+        self._noted: Mapping[TopicPartition, int] = self._epochs  # what came into those last
         self._cut_offs = CutOffs(self.cluster)
         self._says_probed = False
 
@@ -206,10 +207,10 @@ class Tail:
         """Where each of these ends now; under read_committed, the last stable offset."""
         if not partitions:
             return {}
-        before = self.cluster.end_epochs
         found = self.cluster.get_latest_leader_offsets(partitions)
-        if self.cluster.end_epochs is not before:
-            self._epochs = with_latest(self.cluster.end_epochs, self._epochs, _MOST_GONE)
+        told = self.cluster.end_epochs  # no news now may be news here: others ask the cluster, too
+        if told is not self._noted:
+            self._epochs, self._noted = with_latest(told, self._epochs, _MOST_GONE), told
         return found
 
     def beginnings(self, partitions: Collection[TopicPartition]) -> Offsets:

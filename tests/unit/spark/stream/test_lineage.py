@@ -78,6 +78,15 @@ def test_partitions_that_were_added_are_named_once_they_are_in_a_batch(brokers, 
     assert fresh.latestOffset(start, NO_LIMIT) == expected
 
 
+@pytest.mark.parametrize("start", ["latest-10", "earliest+20", "2026-01-01T00:00:00Z"])
+def test_epochs_are_known_whoever_asked_for_the_ends(brokers, stream, start):
+    """What looks up such a start asks for the ends of the same partitions first."""
+    for log in brokers.logs.values():
+        log.newest_ms = 0
+    reader = stream(**WANTED, startingOffsets=start)
+    assert mark("0,0").keys() < reader.initialOffset().keys()
+
+
 def test_what_brokers_do_not_know_is_neither_logged_nor_missed(brokers, stream):
     brokers.topics["orders"] = FakeTopic(bytes(16), [1, 1], [0, 0])
     assert stream(**WANTED).initialOffset() == END | {"orders::0,0": {}}
