@@ -36,14 +36,14 @@ def behind(
     return answer
 
 
-def lead_in_the_past(brokers: FakeCluster, name: str, end: int) -> None:
+def lead_in_the_past(brokers: FakeCluster, name: str, end: int, epoch: int = -1) -> None:
     """Let node 2 lead `name`, while node 1 thinks that it does still, with logs up to `end`."""
     now = brokers.topics[name]
     then = replace(now, leaders=[1] * len(now.leaders), epochs=[0] * len(now.leaders))
     for partition in range(len(now.leaders)):
         now.move(partition, node_id=2)
     brokers.on("Metadata", behind(brokers, name, then), node=1)
-    brokers.on("ListOffsets", lambda call: listed(call, offset=end), node=1)
+    brokers.on("ListOffsets", lambda call: listed(call, offset=end, leader_epoch=epoch), node=1)
 
 
 def listed(call: Call, **fields: int) -> ListOffsetsResponse:

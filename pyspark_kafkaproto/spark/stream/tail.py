@@ -80,14 +80,15 @@ class Tail:
         if lineage.ids:
             self.topology()
         others = made_again(lineage.ids, self._topic_ids)
-        epochs = {
-            item: epoch
-            for item, epoch in lineage.epochs.items()
-            if item.topic not in others and self._epochs.get(item) != epoch
-        }
-        if epochs:
-            there = self._of_those_there(epochs, self.latest)
-            self._cut_offs.recall({item: epochs[item] for item in there})
+        epochs = {item: one for item, one in lineage.epochs.items() if item.topic not in others}
+        self._cut_offs.recall(epochs)
+        unsure = [item for item, epoch in epochs.items() if self._epochs.get(item) != epoch]
+        if unsure:
+            # Who leads in an epoch before those has been away: what was read came later.
+            there = self.cluster.believed(
+                lambda: self._of_those_there(unsure, self.latest),
+                lambda told: not any(-1 < self._epochs[item] < epochs[item] for item in told),
+            )
             self.report_cut_off({item: read[item] for item in there})
 
     def topology(self, *, must_exist: bool = False) -> Topology:

@@ -11,7 +11,7 @@ from pyspark_kafkaproto.spark.stream.limits import MOST
 from pyspark_kafkaproto.spark.stream.unlimited import UnlimitedStreamReader
 from tests.fake_broker import FakeTopic, topic_id_of
 from tests.fake_log import FakeLog
-from tests.fake_past import behind
+from tests.fake_past import behind, lead_in_the_past
 from tests.unit.spark.stream.partitions import ranges
 
 NO_LIMIT = ReadMaxRows(MOST)
@@ -188,6 +188,36 @@ def test_brokers_that_have_been_away_are_not_believed(brokers, stream):
     reader = stream(**WANTED)
     reader.prepareForTriggerAvailableNow()
     assert reader.latestOffset(LOGGED, NO_LIMIT) is LOGGED
+
+
+@pytest.mark.parametrize("is_snapshot", [False, True], ids=["default", "available now"])
+def test_no_loss_is_made_of_the_old_epoch_of_a_leader_that_has_been_away(
+    brokers, stream, is_snapshot
+):
+    """What was read was written later than that; it is not what ends are compared with next."""
+    for number, end in enumerate((60, 20)):
+        log = brokers.logs["orders", number]
+        log.stop, grown = end, log.stop
+        log.cut_off(end)  # nothing is lost: another leader went on there
+        log.stop = grown
+    lead_in_the_past(brokers, "orders", end=20, epoch=0)
+    logged = END | mark("1,1")
+    reader = stream(**WANTED)
+    if is_snapshot:
+        reader.prepareForTriggerAvailableNow()
+    assert reader.latestOffset(logged, NO_LIMIT) is logged
+
+
+def test_a_log_that_is_cut_off_while_a_run_begins_is_a_loss(brokers, stream):
+    """The epochs of the snapshot were those that were logged, and ends are asked for again."""
+    log, other = brokers.logs["orders", 0], brokers.logs["orders", 1]
+    log.stop, other.stop = 110, 20
+    reader = stream(**WANTED)
+    reader.prepareForTriggerAvailableNow()
+    cut_off(brokers)
+    other.stop = 30  # the snapshot was a broker's bad moment
+    with pytest.raises(DataLoss, match=CUT_OFF):
+        reader.latestOffset(LOGGED, NO_LIMIT)
 
 
 @pytest.mark.parametrize("given", [{}, WANTED])
