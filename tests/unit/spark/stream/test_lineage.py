@@ -7,6 +7,7 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from pyspark_kafkaproto.cluster.topology import topic_id_text
 from pyspark_kafkaproto.errors import DataLoss
+from pyspark_kafkaproto.messages.describe_log_dirs import DescribeLogDirsResponse
 from pyspark_kafkaproto.spark.stream.limits import MOST
 from pyspark_kafkaproto.spark.stream.unlimited import UnlimitedStreamReader
 from tests.fake_broker import FakeTopic, topic_id_of
@@ -218,6 +219,24 @@ def test_a_log_that_is_cut_off_while_a_run_begins_is_a_loss(brokers, stream):
     other.stop = 30  # the snapshot was a broker's bad moment
     with pytest.raises(DataLoss, match=CUT_OFF):
         reader.latestOffset(LOGGED, NO_LIMIT)
+
+
+def test_epochs_that_are_logged_are_those_of_the_ends_and_not_of_a_look_at_sizes(brokers, stream):
+    """Between the two a log is cut off, and the run is killed: the next one learns of it."""
+
+    def cut_off_meanwhile(call):
+        cut_off(brokers)
+        parts = [folder.Topic.Partition(partition_index=at, partition_size=900) for at in (0, 1)]
+        topic = folder.Topic(name="orders", partitions=tuple(parts))
+        return DescribeLogDirsResponse(results=(folder(topics=(topic,)),))
+
+    folder = DescribeLogDirsResponse.LogDir
+    brokers.on("DescribeLogDirs", cut_off_meanwhile)
+    brokers.logs["orders", 0].stop = 110
+    end = stream(**WANTED, maxBytesPerTrigger="9000").latestOffset(LOGGED, NO_LIMIT)
+    assert end == {"orders": {"0": 110, "1": 30}} | mark("0,0")
+    with pytest.raises(DataLoss, match=r"orders-0 was cut off at offset 90 .*up to 110, are gone"):
+        stream(**WANTED).latestOffset(end, NO_LIMIT)
 
 
 @pytest.mark.parametrize("given", [{}, WANTED])
