@@ -68,7 +68,7 @@ class LimitedStreamReader(KafkaStreamReader, SupportsTriggerAvailableNow):
         # A run that goes on is not asked before a batch is done that was logged and not finished.
         is_done = was_asked or at != self._first
         is_idle = self._note_taken(at, taken, is_done=is_done)
-        return start if is_idle else self._say(taken)
+        return start if is_idle and not self._has_other_logs else self._say_next(taken)
 
     def reportLatestOffset(self) -> StreamOffsets | None:  # noqa: N802 - Spark's name
         """Where partitions ended when `latestOffset` last looked."""

@@ -144,6 +144,18 @@ class KafkaStreamReader(DataSourceStreamReader):
         lineage = self._tail.lineage if self._options.logs_lineage else None
         return self._spoken.to_json(offsets, lineage)
 
+    def _say_next(self, offsets: Offsets) -> StreamOffsets:
+        """Where the next batch ends, in logs that may be others than those of the last word."""
+        if self._has_other_logs:
+            self._spoken = Spoken()
+            self._tail.has_other_logs = False
+        return self._say(offsets)
+
+    @property
+    def _has_other_logs(self) -> bool:
+        """Whether the same offsets are to be logged again, as those of other logs."""
+        return self._options.logs_lineage and self._tail.has_other_logs
+
     def _recall(self, *logged: StreamOffsets) -> None:
         """Look whether logs are those that an earlier run has read, once the engine says of which.
 

@@ -41,7 +41,12 @@ _T = TypeVar("_T")
 
 
 class Tail:
-    """The partitions of one stream and their ends."""
+    """The partitions of one stream and their ends.
+
+    Attributes:
+        has_other_logs: whether the query goes on over logs that took the place of those that it has
+            read; back to False once that is logged.
+    """
 
     def __init__(self, options: ReadOptions) -> None:
         self.cluster = KafkaCluster(options.driver)
@@ -54,6 +59,7 @@ class Tail:
         self._noted: Mapping[TopicPartition, int] = self._epochs  # what came into those last
         self._cut_offs = CutOffs(self.cluster)
         self._says_probed = False
+        self.has_other_logs = False
 
     def close(self) -> None:
         """Close all connections."""
@@ -184,6 +190,7 @@ class Tail:
             DataLoss: there is such a log, and that is to fail the query.
         """
         for item, end in self._cut_offs.find(at).items():
+            self.has_other_logs = True
             fail_or_warn(
                 self._options,
                 "PARTITION_OFFSET_CHANGED",
@@ -321,6 +328,7 @@ class Tail:
         lost = made_again(before, ids)
         self._topic_ids = with_latest(ids, before, _MOST_GONE)
         for name in lost:
+            self.has_other_logs = True
             fail_or_warn(
                 self._options,
                 "PARTITIONS_DELETED",

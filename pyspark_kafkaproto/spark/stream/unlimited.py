@@ -43,7 +43,7 @@ class UnlimitedStreamReader(KafkaStreamReader):
         refuse_losses(self._options.read, self._at, ends)
         self._note_taken(self._at, ends, is_done=is_done)
         self._at = ends  # the engine always takes it: it asks again when that batch is done
-        return self._say(ends)
+        return self._say_next(ends)
 
     def _plan(self, at: Offsets, until: Offsets) -> list[TaskPartition]:
         if self._at is None:

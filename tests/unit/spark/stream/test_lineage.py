@@ -174,6 +174,37 @@ def test_who_bears_a_cut_is_told_once_too(brokers, stream, caplog):
     assert caplog.text.count("KAFKA_DATA_LOSS") == 1
 
 
+@pytest.mark.parametrize("happens", [make_again, cut_off])
+@pytest.mark.parametrize("is_running", [False, True])
+def test_what_was_borne_is_logged_though_there_is_nothing_to_read(
+    brokers, stream, clock, happens, is_running
+):
+    """Else the next run would fail over it, whoever let this one go on."""
+    reader = stream(**WANTED, failOnDataLoss="false")
+    if is_running:
+        assert reader.latestOffset(LOGGED, NO_LIMIT) is LOGGED
+    happens(brokers)
+    brokers.logs["orders", 0].stop = 100
+    clock.now += 2
+    end = reader.latestOffset(LOGGED, NO_LIMIT)
+    now = mark("0,0", seen_as="another") if happens is make_again else mark("1,0")
+    assert end == END | now
+    assert reader.partitions(LOGGED, end) == []
+    assert reader.latestOffset(end, NO_LIMIT) is end, "once"
+    assert stream(**WANTED).latestOffset(end, NO_LIMIT) is end
+
+
+@pytest.mark.parametrize("happens", [make_again, cut_off])
+def test_nothing_is_logged_anew_without_the_option(brokers, stream, clock, happens):
+    reader = stream(failOnDataLoss="false")
+    assert reader.latestOffset(END, NO_LIMIT) is END
+    happens(brokers)
+    brokers.logs["orders", 0].stop = 100
+    clock.now += 2
+    for _ in range(2):
+        assert reader.latestOffset(END, NO_LIMIT) is END
+
+
 def test_a_topic_that_is_gone_is_told_as_ever(brokers, stream, clock):
     brokers.topics.clear()
     brokers.logs.clear()
@@ -257,6 +288,13 @@ def test_without_the_option_what_is_logged_is_not_looked_at(brokers, stream, hap
 
 
 class TestUnderAnEngineWithoutLimits:
+    def test_what_was_borne_is_logged_though_there_is_nothing_to_read(self, brokers, stream):
+        make_again(brokers)
+        brokers.logs["orders", 0].stop = 100
+        reader = stream(**WANTED, failOnDataLoss="false")
+        assert reader.partitions(LOGGED, LOGGED) == []
+        assert reader.latestOffset() == END | mark("0,0", seen_as="another")
+
     @pytest.fixture
     def stream_class(self):
         return UnlimitedStreamReader
