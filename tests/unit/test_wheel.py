@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -120,6 +121,27 @@ def test_a_wheel_decodes_natively_where_there_is_no_compiler(tmp_path):
         text=True,
     )
     assert done.stdout.split() == [str(folder), "kernel"]
+
+
+@pytest.mark.long
+def test_a_source_archive_has_all_of_the_package(tmp_path):
+    """There is no MANIFEST.in: what is no Python is in it because setup.cfg names it."""
+    source = cloned(tmp_path)
+    sdist = [sys.executable, "setup.py", "-q", "sdist", "-d", str(tmp_path)]
+    subprocess.run(sdist, check=True, cwd=source)
+    tracked = subprocess.run(
+        ["git", "ls-files", "pyspark_kafkaproto"],
+        check=True,
+        cwd=source,
+        capture_output=True,
+        text=True,
+    ).stdout.split()
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as packed:
+        names = {name.partition("/")[2] for name in packed.getnames()}
+    of_the_build = {"LICENSE", "NOTICE", "README.md", "pyproject.toml", "setup.cfg", "setup.py"}
+    assert {*tracked, *of_the_build} - names == set()
+    assert not any(name.startswith(("tests/", "bench/", "tools/")) for name in names)
 
 
 @pytest.mark.slow
