@@ -100,3 +100,20 @@ def test_batch_0_alone_starts_where_the_other_source_says(broker, new_topic, pla
     assert "offset was changed from 20 to 10" in text
     back_late.run(OURS, subscribe=topic)
     assert back_late.values() == numbered(10, 20)
+
+
+@pytest.mark.parametrize("source", [THEIRS, OURS])
+def test_a_logged_batch_is_run_again_though_its_topic_is_not_to_be_read_any_more(
+    broker, new_topic, place, source
+):
+    """The options were changed since; the loss that is borne is of what comes behind the batch."""
+    old, new = new_topic(), new_topic()
+    servers = broker.bootstrap_servers
+    here = place(source)
+    for begin in (0, 10):
+        put(servers, old, 0, numbered(begin, begin + 10))
+        here.run(source, subscribe=old, startingOffsets="earliest")
+    here.forget_last_batch()
+    put(servers, new, 0, numbered(20, 25))
+    here.run(source, subscribe=new, failOnDataLoss="false", **SOON)
+    assert here.values() == numbered(0, 25)

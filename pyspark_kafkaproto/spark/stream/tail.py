@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 from pyspark_kafkaproto.client import OffsetRange
@@ -113,15 +114,26 @@ class Tail:
         return self._topology
 
     def topology_with(self, partitions: Collection[TopicPartition]) -> Topology:
-        """As `topology`; other brokers are asked, too, before one of these counts as deleted."""
+        """As `topology`; other brokers are asked, too, before one of these counts as deleted.
+
+        A batch that an earlier run has logged may have topics that the options do not name any
+        more. They are there all the same.
+        """
         for _ in self.cluster.opinions():
-            found = self.topology()
+            found = self._with_others(self.topology(), partitions)
             gone = [item for item in partitions if is_gone(found, item)]
             if not gone:
                 break
             self._check_seen(gone)
             self._topology = None
         return found
+
+    def _with_others(self, found: Topology, partitions: Collection[TopicPartition]) -> Topology:
+        """`found` with the topics of `partitions` that were not asked for; by pattern all were."""
+        others = {item.topic for item in partitions} - found.topics.keys()
+        if not others or self._options.subscribe_pattern is not None:
+            return found
+        return replace(found, topics={**found.topics, **self.cluster.describe(others).topics})
 
     def partitions(self, *, must_exist: bool = False) -> list[TopicPartition]:
         """Those that are there now; BrokerError as for `topology`."""

@@ -920,6 +920,26 @@ def test_a_broker_that_is_behind_takes_nothing_out_of_a_logged_batch(
     assert ranges(reader.partitions({"orders": {"0": 90}}, END)) == [(0, 90, 100), (1, 0, 30)]
 
 
+@pytest.mark.parametrize(
+    "which", [{"subscribe": "other"}, {"assign": '{"other":[0]}'}, {"subscribePattern": "other"}]
+)
+@pytest.mark.parametrize("strict", ["true", "false"])
+def test_what_is_read_from_now_on_takes_nothing_out_of_a_logged_batch(
+    brokers, stream, strict, which
+):
+    """The options were changed since: it is run again, as by Spark's own, and then they count."""
+    brokers.add_topic("other")
+    reader = stream(failOnDataLoss=strict, **which)
+    planned = reader.partitions({"orders": {"0": 90}}, END)
+    assert ranges(planned) == [(0, 90, 100), (1, 0, 30)]
+    assert {item.task.topic_ids["orders"] for item in planned} == {topic_id_of("orders")}
+    if strict == "true":
+        with pytest.raises(DataLoss, match=r"PARTITIONS_DELETED.*orders-0, orders-1"):
+            reader.latestOffset(END, NO_LIMIT)
+    else:
+        assert reader.latestOffset(END, NO_LIMIT) == {"other": {"0": 0}}
+
+
 def test_a_partition_that_is_gone_from_a_logged_batch_is_a_loss(brokers, stream, caplog):
     """A task would look for it, and fail at every restart."""
     brokers.topics["orders"] = SMALLER
