@@ -200,6 +200,27 @@ def test_a_loss_that_failed_a_stream_is_logged_by_sparks_own_alone(
     assert both[OURS].values() == numbered(0, 3) + numbered(13, 15)
 
 
+def test_a_topic_that_is_named_and_not_there_is_left_out_of_a_stream_where_loss_is_borne(
+    spark, broker, new_topic, new_name, tmp_path
+):
+    """The options of a query that goes on were changed: the name may be misspelt."""
+    topic, other = new_topic(), new_name()
+    given = {"subscribe": f"{topic},{other}"} | SOON
+    both = {
+        source: Place(spark, broker.bootstrap_servers, tmp_path / source)
+        for source in (OURS, THEIRS)
+    }
+    for source, place in both.items():
+        place.run(source, subscribe=topic)
+    put(broker.bootstrap_servers, topic, 0, numbered(0, 3))
+    assert f"topic '{other}': UNKNOWN_TOPIC_OR_PARTITION" in failure_of(both[OURS].start(**given))
+    for lenient in ({}, {"failOnDataLoss": "false"}):
+        failing = both[THEIRS].start(THEIRS, **given, **lenient)
+        assert "UnknownTopicOrPartitionException" in failure_of(failing)
+    both[OURS].run(**given, failOnDataLoss="false")
+    assert both[OURS].values() == numbered(0, 3)
+
+
 def test_patterns_are_pythons(spark, broker, events):
     theirs, ours = (
         load(spark, source, broker.bootstrap_servers, subscribePattern=rf"^{events}\p{{Lower}}*$")

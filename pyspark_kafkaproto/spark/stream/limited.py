@@ -64,6 +64,8 @@ class LimitedStreamReader(KafkaStreamReader, SupportsTriggerAvailableNow):
         self._latest = self._ends(at)
         self._tail.report_cut_off(at)
         refuse_losses(self._options.read, at, self._latest)
+        if not was_asked:
+            self._tail.refuse_missing(at)
         taken = self._take(at, limit)
         # A run that goes on is not asked before a batch is done that was logged and not finished.
         is_done = was_asked or at != self._first

@@ -172,6 +172,41 @@ class Tail:
             self._topology = None
         return found
 
+    def refuse_missing(self, at: Offsets) -> None:
+        """Look whether what is named is there, where a query goes on: options may have changed.
+
+        Of what it has read losses tell; what it has not would be left out without a word.
+
+        Args:
+            at: where the query is.
+
+        Raises:
+            BrokerError: a topic or partition is not there, and losses are to fail the query.
+        """
+        missing = self._missing(at)
+        if missing and self._options.settings.fail_on_data_loss:
+            # As at a start. A broker that has been away may not know yet what was just created.
+            self.cluster.doubting(
+                UNKNOWN_TOPIC_OR_PARTITION, lambda: self.partitions(must_exist=True)
+            )
+        elif missing:
+            _log.warning(
+                "%s is not there, though %s names it: the query goes on without it, and reads it "
+                "from its first record once it is there; failOnDataLoss is false",
+                ", ".join(missing),
+                "assign" if self._options.subscribe is None else "subscribe",
+            )
+
+    def _missing(self, at: Offsets) -> list[str]:
+        """The topics or partitions that are named and neither there nor read before."""
+        topology = self.topology()
+        named = [item for item in self._options.assign or () if item not in at]
+        read = {item.topic for item in at}
+        topics = [name for name in self._options.subscribe or () if name not in read]
+        return [str(item) for item in named if is_gone(topology, item)] + [
+            name for name in topics if not topology.has(name)
+        ]
+
     def _check_seen(self, missing: Collection[TopicPartition]) -> None:
         """Refuse to take for deleted what this user may not see.
 

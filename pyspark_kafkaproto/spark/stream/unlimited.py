@@ -33,7 +33,7 @@ class UnlimitedStreamReader(KafkaStreamReader):
     def latestOffset(self) -> StreamOffsets:  # type: ignore[override]  # noqa: N802 - as 4.1 has it
         """Where the next micro-batch ends; where the last one ended if there is to be none."""
         # Nor is it asked before a batch is done that an earlier run has logged and not finished.
-        is_done = self._note_asked() or self._at is not None
+        was_asked, is_fresh = self._note_asked(), self._at is None
         if self._at is None:
             self._at, ends = self._begin()
         else:
@@ -41,7 +41,9 @@ class UnlimitedStreamReader(KafkaStreamReader):
             ends = self._tail.ends(self._at)
         self._tail.report_cut_off(self._at)
         refuse_losses(self._options.read, self._at, ends)
-        self._note_taken(self._at, ends, is_done=is_done)
+        if not (was_asked or is_fresh):
+            self._tail.refuse_missing(self._at)
+        self._note_taken(self._at, ends, is_done=not is_fresh)
         self._at = ends  # the engine always takes it: it asks again when that batch is done
         return self._say_next(ends)
 

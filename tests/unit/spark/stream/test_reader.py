@@ -737,6 +737,44 @@ def test_deleted_topic_fails_the_query_or_is_left_out(brokers, stream, clock, se
     assert lenient.partitions(END, gone) == []
 
 
+NAMES_MORE = [
+    ({"subscribe": "orders,odrers"}, "topic 'odrers'"),
+    ({"assign": '{"orders":[0,1],"odrers":[0]}'}, "topic 'odrers'"),
+    ({"assign": '{"orders":[0,1,7]}'}, "partition orders-7"),
+]
+
+
+@pytest.mark.parametrize(("which", "said"), NAMES_MORE)
+def test_what_is_named_from_now_on_and_not_there_fails_a_query_as_at_its_start(
+    brokers, stream, which, said
+):
+    """The options were changed since: no loss tells of a name that is misspelt."""
+    reader = stream(**which)
+    with pytest.raises(BrokerError, match=rf"{said}: UNKNOWN_TOPIC_OR_PARTITION"):
+        reader.latestOffset(BEGINNING, NO_LIMIT)
+
+
+@pytest.mark.parametrize(("which", "said"), NAMES_MORE)
+def test_where_loss_is_borne_what_is_named_and_not_there_is_warned_of_once(
+    stream, caplog, which, said
+):
+    """It may be one that was deleted under an earlier run."""
+    reader = stream(failOnDataLoss="false", **which)
+    for at in (BEGINNING, END):
+        assert reader.latestOffset(at, NO_LIMIT) == END
+    assert caplog.text.count("is not there") == 1
+    assert said.split()[1].strip("'") in caplog.text
+
+
+@pytest.mark.parametrize("which", [{"subscribe": "orders,other"}, {"assign": '{"other":[0]}'}])
+def test_what_a_broker_that_is_behind_does_not_know_yet_is_there(brokers, stream, clock, which):
+    brokers.add_topic("other")
+    brokers.on("Metadata", behind(brokers, "other", None), node=1)
+    reader = stream(**which)
+    assert "other" not in reader.latestOffset({}, NO_LIMIT)
+    assert "other" in reader.latestOffset({}, NO_LIMIT)
+
+
 def test_topic_that_was_deleted_while_the_query_stood_still_is_a_loss(brokers, stream):
     brokers.topics.clear()
     with pytest.raises(DataLoss, match="PARTITIONS_DELETED"):

@@ -182,3 +182,9 @@ def test_reader_that_is_pickled_reads_alike(stream):
     made = pickle.loads(pickle.dumps(stream()))
     assert type(made) is UnlimitedStreamReader
     assert made._schema == StructType()
+
+
+def test_what_is_named_from_now_on_and_not_there_fails_a_query_as_at_its_start(stream):
+    reader = resumed(stream, BEGINNING, subscribe="orders,odrers")
+    with pytest.raises(BrokerError, match="topic 'odrers': UNKNOWN_TOPIC_OR_PARTITION"):
+        reader.latestOffset()
