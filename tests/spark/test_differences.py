@@ -221,6 +221,50 @@ def test_a_topic_that_is_named_and_not_there_is_left_out_of_a_stream_where_loss_
     assert both[OURS].values() == numbered(0, 3)
 
 
+def test_a_logged_batch_keeps_partitions_that_came_with_it_and_are_not_meant_any_more(
+    spark, broker, new_topic, tmp_path
+):
+    old, new = new_topic(), new_topic()
+    put(broker.bootstrap_servers, old, 0, numbered(0, 3))
+    put(broker.bootstrap_servers, new, 0, numbered(3, 5))
+    found = {}
+    for source in (OURS, THEIRS):
+        place = Place(spark, broker.bootstrap_servers, tmp_path / source)
+        place.run(source, subscribe=old, startingOffsets="earliest")
+        place.run(source, subscribe=f"{old},{new}")
+        place.forget_last_batch()
+        assert place.values() == numbered(0, 3)
+        place.run(source, subscribe=old, failOnDataLoss="false", **SOON)
+        found[source] = place.values()
+    assert found == {OURS: numbered(0, 5), THEIRS: numbered(0, 3)}
+
+
+def test_a_stream_that_has_read_an_open_transaction_waits_for_its_end_under_read_committed(
+    spark, broker, new_topic, new_name, tmp_path
+):
+    topic = new_topic()
+    both = {
+        source: Place(spark, broker.bootstrap_servers, tmp_path / source)
+        for source in (OURS, THEIRS)
+    }
+    committed = {"subscribe": topic, "kafka_isolation.level": "read_committed"} | SOON
+    name = {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": new_name()}
+    with Producer(name) as producer:
+        producer.begin_transaction()
+        producer.send([ProducerRecord(b"000000", topic=topic, partition=0)])
+        producer.flush()
+        for source, place in both.items():
+            place.run(source, subscribe=topic, startingOffsets="earliest")
+        both[OURS].run(OURS, **committed)
+        assert "from 1 to 0" in failure_of(both[THEIRS].start(THEIRS, **committed))
+        producer.commit_transaction()
+    put(broker.bootstrap_servers, topic, 0, numbered(1, 2))
+    both[OURS].run(OURS, **committed)
+    assert both[OURS].values() == numbered(0, 2)
+    both[THEIRS].run(THEIRS, **committed, failOnDataLoss="false")
+    assert both[THEIRS].values() == ["000000", *numbered(0, 2)]
+
+
 def test_patterns_are_pythons(spark, broker, events):
     theirs, ours = (
         load(spark, source, broker.bootstrap_servers, subscribePattern=rf"^{events}\p{{Lower}}*$")
