@@ -88,5 +88,6 @@ def _check_backward(options: ReadOptions, start: _Offsets, end: _Offsets) -> Non
             options,
             "PARTITION_OFFSET_CHANGED",
             f"Partition {item} offset was changed from {start[item]} to {end[item]}: it was "
-            "deleted and created again, or its end was cut off.",
+            "deleted and created again, its end was cut off, or kafka.bootstrap.servers names "
+            "another cluster.",
         )

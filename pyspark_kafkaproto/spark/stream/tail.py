@@ -379,7 +379,8 @@ class Tail:
             fail_or_warn(
                 self._options,
                 "PARTITIONS_DELETED",
-                f"Topic {name} was deleted and created again since the query began.",
+                f"Topic {name} was deleted and created again since the query began, or "
+                "kafka.bootstrap.servers names another cluster.",
             )
         return found
 
